@@ -122,7 +122,8 @@ __all__ = [
 ]
 __all__ += constants.__all__
 
-# Where to find what `__getattr__` imports. `backend` and `sugar` are there for old programs.
+# The modules of the names that `__getattr__` imports. `backend` and `sugar` are there for old
+# programs.
 _MODULES = {"asyncio", "auth", "decorators", "devices", "log", "pipeline", "ssh", "utils"}
 _NAMES = {
     "Client": "pipeline",

@@ -5,6 +5,8 @@ that programs written for pyzmq import and subclass.
 
 Sending and receiving are native. This module has what a waiting call needs: a loop,
 and a future that returns a message to the socket if its task no longer takes it.
+
+The file is long because type checkers need each call of the asynchronous socket with all of its overloads.
 """
 
 import asyncio
@@ -15,7 +17,7 @@ import warnings
 from collections.abc import Callable, Generator
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, TypeVar, Unpack, cast, overload
 
-from . import _native
+from . import _checks, _native
 from ._tasks import let_tasks_run
 from ._typing import PolledT
 from ._waiting import wait_for_peers
@@ -26,7 +28,7 @@ from .socket import Socket
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ._native import Frame
+    from ._native import ArrowTable, Frame
     from ._tracker import MessageTracker
     from ._typing import (
         ArrowData,
@@ -49,27 +51,37 @@ _R = TypeVar("_R")
 
 
 class _Done:
-    """The methods of `Ready`, the future of a call that does not wait, except for awaiting."""
+    """The methods of `Ready`, the future of a call that does not wait, except for awaiting.
+
+    A message that it holds goes back to the socket, unless `result` or `await` has handed it
+    out. The future is then cancelled.
+    """
 
     # The result, and the thread and running loop where it was created: `Ready` has
-    # room for them.
+    # room for them. Without a result, the message was given back.
     _result: Any
     _thread: int
     _made_in: asyncio.AbstractEventLoop
-    _state = "FINISHED"
     _exception = None
 
-    def result(self) -> Any:
-        return self._result
+    if TYPE_CHECKING:
+        # These are native.
+        def result(self) -> Any: ...
+        def _give_back(self) -> bool: ...
+
+    @property
+    def _state(self) -> str:
+        return "CANCELLED" if self.cancelled() else "FINISHED"
 
     def exception(self) -> None:
-        return None
+        if self.cancelled():
+            raise asyncio.CancelledError
 
     def done(self) -> bool:
         return True
 
     def cancelled(self) -> bool:
-        return False
+        return not hasattr(self, "_result")
 
     def cancel(self, msg: Any = None) -> bool:
         return False
@@ -123,12 +135,16 @@ class _Done:
 
     # By these a task runs it; see `_tasks`.
     def send(self, _: Any) -> Any:
-        raise StopIteration(self._result)
+        raise StopIteration(self.result())
 
     def throw(self, kind: Any, value: Any = None, traceback: Any = None, /) -> Any:
+        # The task is cancelled before its first step.
+        self._give_back()
         raise kind if value is None else value
 
     def __repr__(self) -> str:
+        if self.cancelled():
+            return "<Future cancelled>"
         return f"<Future finished result={self._result!r}>"
 
 
@@ -176,10 +192,11 @@ class _GivesBack(_Waiting):
 
     After a future gets its result and before the awaiting task continues, other tasks run, and
     may cancel that task. It then never sees the result, and with an ordinary future, the
-    message would be lost.
+    message would be lost. The same holds for a future that is dropped.
     """
 
-    # Set by the native code, together with the result.
+    # Set by the native code, together with the result. It returns the message when the last
+    # reference to it is gone, unless its `keep` was called.
     _undo: "_native.Undo | None" = None
     # The same while the message has arrived but the result is not set, because the loop must turn first.
     _held: "_native.Undo | None" = None
@@ -212,6 +229,14 @@ class _GivesBack(_Waiting):
         self._listeners -= removed
         return removed
 
+    def result(self) -> Any:
+        result = super().result()
+        # A task that awaits also calls this when it wakes up, and may still be cancelled.
+        if self._undo is not None and (not self._awaited or self._listeners > 0):
+            self._undo.keep()
+            self._undo = None
+        return result
+
     def __await__(self) -> Generator[Any, None, Any]:
         done = self.done()
         if not done or self._turns:
@@ -231,8 +256,10 @@ class _GivesBack(_Waiting):
             if not self.done():
                 raise RuntimeError("await wasn't used with future")
         # The code that gets here has the message.
-        self._undo = None
-        return self.result()
+        if self._undo is not None:
+            self._undo.keep()
+            self._undo = None
+        return super().result()
 
     __iter__ = __await__
 
@@ -241,13 +268,15 @@ class _GivesBack(_Waiting):
         if self.exception() is not None:
             return self
         future = type(self)(loop=self.get_loop())
+        undo, self._undo = self._undo, None
         try:
             future.set_result(load(self.result()))
         except Exception as error:
+            if undo is not None:
+                undo.keep()
             future.set_exception(error)
         else:
-            future._undo = self._undo
-        self._undo = None
+            future._undo = undo
         future._turns = True
         return future
 
@@ -289,6 +318,8 @@ def _settle(future: Any, result: Any) -> None:
             for load in future._loads:
                 result = load(result)
         except Exception as error:
+            if undo is not None:
+                undo.keep()
             future.set_exception(error)
             return
         future._undo = undo
@@ -373,22 +404,23 @@ class _AsyncPoller(_Async, Poller[PolledT]):
             if the time is up.
         """
         try:
+            limit = _checks.milliseconds(timeout)
             found = super().poll(0)
         except Exception as error:
             future: Pending[Any] = self._Future()
             future.set_exception(error)
             return future
-        if timeout == 0:
+        if limit == 0:
             settled: Pending[Any] = self._settled(found)
             return settled
-        waiting: Pending[Any] = _Watch(self, timeout, bool(found)).future
+        waiting: Pending[Any] = _Watch(self, limit, bool(found)).future
         return waiting
 
 
 class _Watch:
     """One call of `_AsyncPoller.poll` that waits."""
 
-    def __init__(self, poller: _AsyncPoller[Any], timeout: float | None, found: bool) -> None:
+    def __init__(self, poller: _AsyncPoller[Any], timeout: int, found: bool) -> None:
         self.future = (poller._Sending if poller._is_standard() else poller._Future)()
         self._poller = poller
         self._pairs = list(poller.sockets)
@@ -398,7 +430,7 @@ class _Watch:
         # Blocking sockets get a handle that does not block.
         self._handles: dict[Any, Any] = {}
         self._timer = None
-        if timeout is not None and timeout > 0:
+        if timeout > 0:
             self._timer = self._loop.call_later(timeout / 1000, self._on_timeout)
         self.future.add_done_callback(self._on_done)
         if found:
@@ -584,7 +616,7 @@ class _AsyncSocket(_Async, _native.AsyncSocket, Socket[Any]):
         """Waits until enough peers receive messages with a topic (PUB and XPUB).
 
         Args:
-            topic: What the messages begin with. None stands for the empty topic.
+            topic: The beginning of the messages. None stands for the empty topic.
             count: How many peers to wait for.
             timeout: How long to wait, in ms; None waits without limit.
 
@@ -609,7 +641,7 @@ class _AsyncSocket(_Async, _native.AsyncSocket, Socket[Any]):
 
     def _chain(self, recvd: Any, load: Callable[[Any], Any]) -> Any:
         """`_deserialize` for a future that this socket has not created."""
-        if getattr(recvd, "_turns", False):
+        if isinstance(recvd, _GivesBack) and recvd.done() and not recvd.cancelled():
             return recvd._loaded(load)
         if getattr(recvd, "_held", None) is not None:
             recvd._loads += (load,)
@@ -650,11 +682,11 @@ class _AsyncSocket(_Async, _native.AsyncSocket, Socket[Any]):
 
     def _recv_rows(  # type: ignore[override]
         self, max_rows: int, max_bytes: int, timeout: float | None, flags: int, frames: bool
-    ) -> "asyncio.Future[_native.ArrowTable]":
+    ) -> "asyncio.Future[ArrowTable]":
         # All waiting messages are taken at once, whatever their size, because they are already in this process.
         messages = self.recv_batch(max_rows, timeout, flags, multipart=True)
         return cast(
-            "asyncio.Future[_native.ArrowTable]",
+            "asyncio.Future[ArrowTable]",
             self._deserialize(
                 messages, lambda messages: _native.arrow_rows(self, messages, frames)
             ),
@@ -672,7 +704,7 @@ class _AsyncSocket(_Async, _native.AsyncSocket, Socket[Any]):
         ) -> Pending[MessageTracker | None]: ...
         def recv_arrow(  # type: ignore[override]
             self, flags: int = 0
-        ) -> Pending[_native.ArrowTable]: ...
+        ) -> Pending[ArrowTable]: ...
         def send_batch_arrow(  # type: ignore[override]
             self, data: ArrowData, flags: int = 0
         ) -> Pending[int]: ...
@@ -684,7 +716,7 @@ class _AsyncSocket(_Async, _native.AsyncSocket, Socket[Any]):
             *,
             max_bytes: int = ...,
             frames: bool = False,
-        ) -> Pending[_native.ArrowTable]: ...
+        ) -> Pending[ArrowTable]: ...
         def send_serialized(  # type: ignore[override]
             self,
             msg: _T,

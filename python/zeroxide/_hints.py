@@ -10,16 +10,17 @@ Parameters = ParamSpec("Parameters")
 Result = TypeVar("Result")
 
 
-def did_you_mean(word: str, known: Iterable[str]) -> str:
+def did_you_mean(word: str, known: Iterable[str], cutoff: float = 0.6) -> str:
     """Returns the end of an error about an unknown word: the closest known one, or nothing.
 
-    Upper and lower case count as the same.
+    Upper and lower case count as the same. Words below a similarity of `cutoff`, which is at
+    most 1, are not suggested.
     """
     # An error is no place to save time, and an import is.
     from difflib import get_close_matches
 
     names = {name.lower(): name for name in known}
-    close = get_close_matches(word.lower(), names, n=1)
+    close = get_close_matches(word.lower(), names, n=1, cutoff=cutoff)
     return f"; did you mean {names[close[0]]!r}?" if close else ""
 
 

@@ -1,4 +1,4 @@
-"""The extension module: what rust/py provides.
+"""The extension module, which rust/py provides.
 
 Times are milliseconds as in the rest of the API, but for `Release.wait`. A blocking
 call releases the GIL, and a Python signal handler may end it by raising.
@@ -69,12 +69,12 @@ class Dropped(TypedDict):
 class PeerStats(TypedDict):
     """Counters of one connection, as in `Socket.stats()["peers"]`."""
 
-    # What was bound or connected to, and where the peer is.
+    # The endpoint that was bound or connected to, and the peer's address.
     endpoint: str
     address: str
     routing_id: bytes
     connected: bool
-    # Somebody else has its routing id: it is not read from until that is free.
+    # Another peer has its routing id. Nothing is read from this one until the id is free.
     waiting: bool
     sent: int
     sent_bytes: int
@@ -98,6 +98,8 @@ class SocketStats(TypedDict):
     queued_in: int
     dropped: Dropped
     no_subscriber: int
+    # Events that monitors did not get, because thousands of earlier events had not been read.
+    missed_events: int
     peers: list[PeerStats]
 
 class _Tracked(Protocol):
@@ -532,7 +534,7 @@ class Socket:
             [b'topic', b'body']
 
         Source:
-            37/ZMTP, section "Framing Layer"; pyzmq's ``Socket.send_multipart``
+            37/ZMTP, section "Messages"; pyzmq's ``Socket.send_multipart``
         """
 
     def _waited_in_vain(self, sending: bool, millis: int) -> BaseException: ...
@@ -710,7 +712,7 @@ class Socket:
         Args:
             timeout: How long to wait, in ms. None or a negative number waits without limit,
                 0 only looks.
-            flags: What to wait for: ``POLLIN`` (a message can be received), ``POLLOUT`` (a
+            flags: The events to wait for: ``POLLIN`` (a message can be received), ``POLLOUT`` (a
                 message can be sent), or their sum.
 
         Returns:
@@ -853,9 +855,9 @@ class Socket:
     def fileno(self) -> int:
         """Returns a file descriptor for use with other event loops.
 
-        It becomes readable when the socket may have become ready for something. Look at
-        ``socket.events`` then, and after each call on the socket: like libzmq's, the descriptor
-        reports changes, not states.
+        It becomes readable when the socket may have become ready for something. Check
+        ``socket.events`` then, and after each call on the socket, because the descriptor, like
+        libzmq's, reports changes, not states.
 
         Returns:
             The descriptor. Do not read from it, and do not close it.
@@ -914,7 +916,8 @@ class Socket:
 
         Args:
             secret_key: The server's secret key: 40 characters of Z85, or 32 bytes.
-            allow: Who may connect: an `AllowList`, public keys, a mapping from public keys to
+            allow: The clients that may connect: an `AllowList`, public keys, a mapping from public
+                keys to
                 names, a folder of certificates, or ``"*"`` for every client that knows the
                 server's public key. None accepts no client.
 
@@ -941,7 +944,7 @@ class Socket:
             'alice'
 
         Source:
-            26/CURVEZMQ; 25/ZMTP-CURVE
+            26/CURVEZMQ, section "CurveZMQ Commands"; 25/ZMTP-CURVE
         """
 
     def secure_client(self, server_key: bytes | str, secret_key: bytes | str | None = None) -> None:
@@ -960,7 +963,7 @@ class Socket:
                 already.
 
         Source:
-            26/CURVEZMQ; 25/ZMTP-CURVE
+            26/CURVEZMQ, section "CurveZMQ Commands"; 25/ZMTP-CURVE
         """
 
     def password_server(self, users: _Users | None = None) -> Passwords:
@@ -982,7 +985,7 @@ class Socket:
             ZMQError: ``EINVAL`` if the socket is bound or connected already.
 
         Source:
-            24/ZMTP-PLAIN
+            24/ZMTP-PLAIN, section "Implementation"
         """
 
     def password_client(self, username: str, password: bytes | str) -> None:
@@ -1001,7 +1004,7 @@ class Socket:
                 already.
 
         Source:
-            24/ZMTP-PLAIN
+            24/ZMTP-PLAIN, section "Implementation"
         """
 
     def monitor(self, addr: str | bytes | None, events: int = 0xFFFF) -> None:
@@ -1063,7 +1066,7 @@ class Socket:
         """Returns how many peers receive messages with a topic now (PUB and XPUB).
 
         Args:
-            topic: What the messages begin with. None stands for the empty topic: only peers
+            topic: The beginning of the messages. None stands for the empty topic: only peers
                 that subscribed to everything.
 
         Returns:
@@ -1082,7 +1085,7 @@ class Socket:
         """Waits until enough peers receive messages with a topic (PUB and XPUB).
 
         Args:
-            topic: What the messages begin with. None stands for the empty topic.
+            topic: The beginning of the messages. None stands for the empty topic.
             count: How many peers to wait for.
             timeout: How long to wait, in ms; None waits without limit.
 
@@ -1143,7 +1146,7 @@ class AsyncSocket(Socket):
     ) -> Pending[bytes] | Pending[Frame]:
         """Receives one part of a message; returns a future.
 
-        Cancelling the future, or the task that awaits it, loses no message.
+        Cancelling the future, dropping it, or cancelling its task loses no message.
 
         Args:
             flags: 0, or ``DONTWAIT`` for a future that fails with `Again` instead of waiting.
@@ -1184,7 +1187,7 @@ class AsyncSocket(Socket):
     ) -> Pending[list[bytes]] | Pending[list[Frame]]:
         """Receives all parts of a message; returns a future.
 
-        Cancelling the future, or the task that awaits it, loses no message.
+        Cancelling the future, dropping it, or cancelling its task loses no message.
 
         Args:
             flags: 0, or ``DONTWAIT`` for a future that fails with `Again` instead of waiting.
@@ -1402,7 +1405,7 @@ class AsyncSocket(Socket):
         Args:
             timeout: How long to wait, in ms. None or a negative number waits without limit,
                 0 only looks.
-            flags: What to wait for: ``POLLIN``, ``POLLOUT``, or their sum.
+            flags: The events to wait for: ``POLLIN``, ``POLLOUT``, or their sum.
 
         Returns:
             A future of the flags that the socket is ready for; 0 if the time is up.
@@ -1432,6 +1435,8 @@ class Ready:
     def __await__(self) -> Self: ...
     def __iter__(self) -> Self: ...
     def __next__(self) -> Any: ...
+    def result(self) -> Any: ...
+    def _give_back(self) -> bool: ...
 
 @final
 class Lane:
@@ -1445,13 +1450,22 @@ class Lane:
 
 @final
 class Undo:
-    """Takes back what a future received."""
+    """Takes back what a future received, at the latest when it is dropped, unless that is kept."""
 
     def give_back(self) -> None: ...
+    def keep(self) -> None: ...
+
+@final
+class Interruption:
+    """Ends a call of a producer or a client that waits in another thread."""
+
+    def __new__(cls) -> Self: ...
+    def run(self, call: Callable[[], _R]) -> _R: ...
+    def interrupt(self) -> None: ...
 
 @final
 class Sending:
-    """Sends what an iterable gives, for who waits by other means than this module's."""
+    """Sends the items of an iterable, for callers with their own way to wait."""
 
     def __new__(cls, socket: Socket, messages: Batch) -> Self: ...
     sent: int
@@ -1460,7 +1474,7 @@ class Sending:
 
 @final
 class Watcher:
-    """A descriptor that tells that something happened to a socket.
+    """A descriptor that becomes readable when something happens to a socket.
 
     Between `watch` and `rest`, everything that happens makes it readable: `clear` it, then
     look what there is. Look also after `watch`.
@@ -1671,6 +1685,11 @@ class Collector:
     def _append_arrow(self, data: ArrowData, timeout: float | None) -> tuple[int, int]: ...
     def _hold(self, offset: int) -> None: ...
     def _stats(self) -> str: ...
+    def _tail(
+        self, topic: str | None, most: int, cut: int
+    ) -> tuple[
+        list[tuple[int, int, str | None, bytes | None, str, int | None, bytes, int, int]], int, int
+    ]: ...
     def drop_group(self, group: str) -> bool:
         """Forgets a group of consumers, so that it holds no rows back any more.
 
@@ -1700,9 +1719,9 @@ class Collector:
         """Whether it serves."""
 
     def close(self) -> None:
-        """Takes what is on its way, brings it to the disk, answers, and ends.
+        """Accepts the rows in transit, syncs them to disk, replies, and ends.
 
-        What went wrong before is raised. Closing again does nothing.
+        An earlier failure is raised. Closing again does nothing.
         """
 
 @final
@@ -1771,7 +1790,7 @@ def log_rows(
     headers: bool,
     frames: bool,
 ) -> tuple[ArrowTable, int, int, str | None]:
-    """The rows of frames; the place and offset of the first that was not read; what is wrong with it."""
+    """The rows of frames; the position and offset of the first unreadable frame; and its fault."""
 
 def arrow_encode(data: ArrowData) -> bytes:
     """Encodes a table as one message, in Arrow's IPC stream format."""
@@ -1878,7 +1897,7 @@ class AllowList:
         (True, 1)
 
     Source:
-        26/CURVEZMQ; zeroxide only
+        26/CURVEZMQ, section "The INITIATE Command"; zeroxide only
     """
 
     def __new__(cls, allow: _Allow | None = None, /) -> Self: ...
@@ -1978,7 +1997,7 @@ class Passwords:
         (True, False)
 
     Source:
-        24/ZMTP-PLAIN; zeroxide only
+        24/ZMTP-PLAIN, section "Implementation"; zeroxide only
     """
 
     def __new__(cls, users: _Users | None = None, /) -> Self: ...
@@ -2041,7 +2060,7 @@ def curve_keypair() -> tuple[bytes, bytes]:
         (40, True)
 
     Source:
-        zmq_curve_keypair(3); 32/Z85
+        zmq_curve_keypair(3); 32/Z85, section "Formal Specification"
     """
 
 def curve_public(secret_key: bytes | str) -> bytes:
@@ -2058,11 +2077,12 @@ def curve_public(secret_key: bytes | str) -> bytes:
         ValueError: The key is not 40 characters of Z85.
 
     Source:
-        zmq_curve_public(3); 32/Z85
+        zmq_curve_public(3); 32/Z85, section "Formal Specification"
     """
 
 # A socket, a descriptor, or what has a `fileno()`.
 _P = TypeVar("_P", bound=int | HasFileno)
+_R = TypeVar("_R")
 
 def zmq_poll(sockets: Sequence[tuple[_P, int]], timeout: int = -1) -> list[tuple[_P, int]]:
     """Waits until one of several sockets or file descriptors is ready.
@@ -2179,3 +2199,5 @@ def monitored_queue(
 
 def socket_options() -> list[tuple[str, int, str, bool, bool]]: ...
 def context_options() -> list[tuple[str, int, str, bool, bool]]: ...
+def socket_option_texts() -> list[tuple[str, str, list[str], str]]: ...
+def context_option_texts() -> list[tuple[str, str, list[str], str]]: ...

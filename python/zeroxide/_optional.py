@@ -8,10 +8,10 @@ __all__ = ["needed_by"]
 
 @contextmanager
 def needed_by(part: str, *, extra: str) -> Iterator[None]:
-    """Imports of an optional package go into this ``with`` block.
+    """A ``with`` block for the imports of an optional package.
 
     Args:
-        part: What cannot be used without the package: ``"zeroxide.green"``.
+        part: The module that needs the package: ``"zeroxide.green"``.
         extra: The extra of zeroxide that installs it.
 
     Raises:

@@ -13,6 +13,8 @@ class Stopwatch:
         zmq_stopwatch_start(3); pyzmq's ``Stopwatch``
     """
 
+    __module__ = "zeroxide"
+
     def __init__(self) -> None:
         warnings.warn(
             "Stopwatch is deprecated, use time.monotonic",

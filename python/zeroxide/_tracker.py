@@ -33,6 +33,8 @@ class MessageTracker:
         pyzmq's ``MessageTracker``
     """
 
+    __module__ = "zeroxide"
+
     def __init__(self, *towatch: "MessageTracker | Frame | Release | Event") -> None:
         # What there is to wait for, in the order given.
         self._releases: list[Release] = []
@@ -95,6 +97,6 @@ class MessageTracker:
             peer._wait_until(deadline)
 
 
-# What a send that copied returns: there was never anything to wait for.
+# The result of a send that copied: there was never anything to wait for.
 FINISHED_TRACKER: Final = MessageTracker()
 _FINISHED_TRACKER: Final = FINISHED_TRACKER

@@ -24,7 +24,10 @@ def encode(obj: object, enc_hook: _Hook | None = None) -> bytes:
     Raises `TypeError` for objects that MessagePack cannot express and `enc_hook` does not
     replace.
     """
-    body: bytes = _msgspec().msgpack.encode(obj, enc_hook=enc_hook)
+    try:
+        body: bytes = _msgspec().msgpack.encode(obj, enc_hook=enc_hook)
+    except OverflowError as error:
+        raise TypeError(f"an int in the object is too large for MessagePack: {error}") from None
     return body
 
 

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Callable
 from typing import Any
 
-from . import _native
+from . import _checks, _native
 from ._turns import others, readable
 from .socket import Socket
 
@@ -19,14 +19,17 @@ async def wait_for_peers(
     what: str,
 ) -> int:
     """Waits up to `timeout` ms until `look` finds `count`; raises `Again` otherwise."""
+    _checks.whole("count", count)
+    millis = _checks.milliseconds(timeout)
+    seconds = None if millis < 0 else millis / 1000
     await others()
     watcher = _native.Watcher(socket)
     found = 0
     watcher.watch()
     try:
-        async with asyncio.timeout(None if timeout is None else timeout / 1000):
+        async with asyncio.timeout(seconds):
             while True:
-                # In this order: what happens in between makes it readable again.
+                # In this order, because an event in between makes the descriptor readable again.
                 watcher.clear()
                 found = look()
                 if found >= count:

@@ -24,6 +24,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from . import _future
+from ._exports import exports_only
 from ._typing import PolledT
 from .context import Context as _Context
 from .error import ProactorSelectorThreadWarning as ProactorSelectorThreadWarning
@@ -76,8 +77,8 @@ class Poller(_AsyncIO, _future._AsyncPoller[PolledT]):
 class Socket(_AsyncIO, _future._AsyncSocket):
     """A socket for asyncio, made by `zeroxide.asyncio.Context.socket`.
 
-    The methods are those of `zeroxide.Socket`. What sends, receives or waits returns a
-    future of what the method of that class returns: ``await socket.recv()``. Options and
+    The methods are those of `zeroxide.Socket`. Methods that send, receive or wait return a future
+    of that method's result: ``await socket.recv()``. Options and
     everything else are the same. ``async for message in socket`` receives messages until the
     socket is closed. Calls that wait are served in order, and a cancelled one loses no
     message.
@@ -140,7 +141,7 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*__all__, *(name for name in globals() if name.startswith("__"))})
+    return exports_only(globals())
 
 
 class ZMQEventLoop(asyncio.SelectorEventLoop):

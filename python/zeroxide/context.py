@@ -22,7 +22,8 @@ from typing import (
     overload,
 )
 
-from . import _native, as_zmq
+from . import _checks, _native, as_zmq
+from ._exports import exports_only
 from ._options import is_declared, no_option
 from ._typing import OptionValue, SocketT_co
 from .constants import EFAULT, LINGER, ContextOption, Errno, SocketOption
@@ -31,31 +32,20 @@ from .socket import Socket
 
 __all__ = ["Context", "SyncContext"]
 
+
+def __dir__() -> list[str]:
+    return exports_only(globals())
+
+
 _S = TypeVar("_S", bound="Socket[Any]")
 
 if TYPE_CHECKING:
-    from ._options import SocketOptions
+    from ._option_names import ContextOptions, SocketOptions
 
-    class _Attributes(_native.Context, SocketOptions):
+    class _Attributes(_native.Context, ContextOptions, SocketOptions):
         """The options of a context, and the defaults of its sockets' options."""
 
-        io_threads: int
-        max_sockets: int
-        thread_sched_policy: int
-        thread_priority: int
-        thread_affinity_cpu_add: int
-        thread_affinity_cpu_remove: int
-        thread_name_prefix: int | str | bytes
-        max_msgsz: int
-        zero_copy_recv: int
-        memory_budget: int
-        blocky: int
         subscribe: bytes
-
-        @property
-        def socket_limit(self) -> int: ...
-        @property
-        def msg_t_size(self) -> int: ...
 
 else:
     _Attributes = _native.Context
@@ -222,7 +212,7 @@ class Context(_Attributes, Generic[SocketT_co]):
         socket_class: Callable[..., Any] | None = None,
         **kwargs: Any,
     ) -> Any:
-        """Makes a socket, with the context's default options.
+        """Creates a socket with the context's default options.
 
         Args:
             socket_type: The type: a `SocketType` such as ``zmq.PUSH``.
@@ -234,6 +224,7 @@ class Context(_Attributes, Generic[SocketT_co]):
 
         Raises:
             ContextTerminated: The context was shut down.
+            TypeError: `socket_type` or `socket_class` is none.
             ZMQError: ``EINVAL`` if there is no such type, ``EMFILE`` if the context has
                 ``MAX_SOCKETS`` sockets, ``ENOTSUP`` if it was terminated.
 
@@ -250,6 +241,8 @@ class Context(_Attributes, Generic[SocketT_co]):
             raise ZMQError(number, "the context is closed")
         # The native call refuses a context inherited through a fork, with the reason.
         make = socket_class or type(self)._socket_class
+        if not callable(make):
+            raise TypeError(f"socket_class takes a class of sockets, not {_checks.shown(make)}")
         socket = make(self, socket_type, **kwargs)
         for option, value in self.sockopts.items():
             # A default only applies to socket types that have the option: SUBSCRIBE
@@ -394,6 +387,9 @@ class Context(_Attributes, Generic[SocketT_co]):
             opt: The number of the option: a `SocketOption` such as ``zmq.LINGER``.
             value: The value, which is checked when a socket is made.
 
+        Raises:
+            TypeError: `opt` is not a number.
+
         Example:
             >>> context.setsockopt(zmq.SNDHWM, 5000)  # messages
             >>> with context.socket(zmq.PUSH) as socket:
@@ -403,6 +399,8 @@ class Context(_Attributes, Generic[SocketT_co]):
         Source:
             pyzmq's ``Context.setsockopt``
         """
+        if not isinstance(opt, int):
+            raise TypeError(f"an option is a number such as zmq.LINGER, not {_checks.shown(opt)}")
         self.sockopts[opt] = value
 
     def getsockopt(self, opt: int) -> OptionValue:
@@ -420,7 +418,11 @@ class Context(_Attributes, Generic[SocketT_co]):
         Source:
             pyzmq's ``Context.getsockopt``
         """
-        return self.sockopts[opt]
+        try:
+            return self.sockopts[opt]
+        except (KeyError, TypeError):
+            shown = getattr(opt, "name", None) or _checks.shown(opt)
+            raise KeyError(f"this context has no default for the option {shown}") from None
 
     # To type checkers, an attribute that is not declared is a mistake.
     if not TYPE_CHECKING:
@@ -480,6 +482,11 @@ _instance_lock = threading.RLock()
 def _find(shadow: "Context[Any] | int") -> "Context[Any]":
     if isinstance(shadow, Context):
         return shadow
+    if not isinstance(shadow, int):
+        raise TypeError(
+            "shadow takes a context, or the `underlying` number of one, not"
+            f" {_checks.shown(shadow)}"
+        )
     context = _contexts.get(shadow)
     if context is None:
         raise ZMQError(EFAULT, f"there is no context number {shadow}")

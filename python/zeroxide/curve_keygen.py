@@ -14,10 +14,10 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser = Parser(
         # Under whichever name it was started.
         prog=f"python3 -m {__spec__.name}",
-        description="Makes a CURVE key pair. Keys are written in Z85.",
+        description="Creates a CURVE key pair, in Z85.",
     )
-    parser.add_argument("--json", action="store_true", help="write a JSON object")
-    parser.add_argument("--secret", help="a secret key to find the public key of")
+    parser.add_argument("--json", action="store_true", help="print a JSON object")
+    parser.add_argument("--secret", help="print the public key of this secret key")
     arguments = parser.read(argv)
     if arguments.secret:
         try:

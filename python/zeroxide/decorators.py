@@ -7,7 +7,7 @@
     def work(ctx, push):
         ...
 
-What is made comes behind the caller's positional arguments, or under a name:
+The new object follows the caller's positional arguments, or is passed under a name:
 ``@socket("push", zmq.PUSH)``, ``@socket(zmq.PUSH, name="push")``.
 """
 
@@ -16,13 +16,19 @@ from contextlib import AbstractContextManager
 from functools import wraps
 from typing import Any, Protocol, TypeVar, overload
 
+from ._exports import exports_only
 from .context import Context
 from .socket import Socket
 
 __all__ = ("context", "socket")
 
+
+def __dir__() -> list[str]:
+    return exports_only(globals())
+
+
 _R = TypeVar("_R")
-# Given the arguments of a call, makes what is to be passed on.
+# Creates the object to pass to the function, given the arguments of the call.
 _Maker = Callable[[tuple[Any, ...], dict[str, Any]], AbstractContextManager[Any]]
 
 

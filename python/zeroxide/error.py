@@ -8,6 +8,7 @@ from collections.abc import Callable
 from errno import EACCES, EAGAIN, EINTR
 from typing import TYPE_CHECKING, Any
 
+from ._exports import exports_only
 from ._native import strerror, zmq_errno
 from .constants import ETERM
 from .version import zmq_version, zmq_version_info
@@ -27,6 +28,10 @@ __all__ = [
     "ZMQError",
     "ZMQVersionError",
 ]
+
+
+def __dir__() -> list[str]:
+    return exports_only(globals())
 
 
 class ZMQBaseError(Exception):

@@ -5,11 +5,16 @@ from typing import Self
 
 from . import _native
 from ._closing import Closing
+from ._exports import exports_only
 from ._turns import others, readable
 from .constants import Event
 from .error import Again
 
 __all__ = ["SocketEvent", "SocketEvents"]
+
+
+def __dir__() -> list[str]:
+    return exports_only(globals())
 
 
 @dataclass(frozen=True, slots=True)

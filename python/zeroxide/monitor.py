@@ -4,6 +4,8 @@ import struct
 from collections.abc import Awaitable, Coroutine, Sequence
 from typing import TYPE_CHECKING, Any, TypedDict, overload
 
+from . import _checks
+from ._exports import exports_only
 from .constants import Event
 
 if TYPE_CHECKING:
@@ -11,6 +13,11 @@ if TYPE_CHECKING:
     from .socket import Socket
 
 __all__ = ["MonitorEvent", "parse_monitor_message", "recv_monitor_message"]
+
+
+def __dir__() -> list[str]:
+    return exports_only(globals())
+
 
 # Event and value, packed, in the byte order of the machine; the endpoint is the
 # second part.
@@ -42,7 +49,7 @@ def parse_monitor_message(msg: Sequence[bytes]) -> MonitorEvent:
     Source:
         zmq_socket_monitor(3); pyzmq's ``zmq.utils.monitor``
     """
-    if len(msg) != 2 or len(msg[0]) != _HEADER.size:
+    if not isinstance(msg, (list, tuple)) or len(msg) != 2 or len(msg[0]) != _HEADER.size:
         raise RuntimeError(f"not a monitor message: {msg!r}")
     event, value = _HEADER.unpack(msg[0])
     return {"event": Event(event), "value": value, "endpoint": msg[1]}
@@ -58,7 +65,7 @@ def recv_monitor_message(socket: Any, flags: int = 0) -> Any:
     """Receives one event from a monitor socket.
 
     Args:
-        socket: What `Socket.get_monitor_socket` returned.
+        socket: The result of `Socket.get_monitor_socket`.
         flags: As in `Socket.recv`.
 
     Returns:
@@ -68,6 +75,7 @@ def recv_monitor_message(socket: Any, flags: int = 0) -> Any:
     Raises:
         Again: Nothing happened within ``RCVTIMEO`` ms.
         RuntimeError: The message is not an event.
+        TypeError: `socket` is not a socket.
 
     Example:
         >>> monitor = pull.get_monitor_socket()
@@ -80,6 +88,10 @@ def recv_monitor_message(socket: Any, flags: int = 0) -> Any:
     Source:
         pyzmq's ``zmq.utils.monitor.recv_monitor_message``
     """
+    if not hasattr(socket, "recv_multipart"):
+        raise TypeError(
+            f"expected the socket that get_monitor_socket returned, not {_checks.shown(socket)}"
+        )
     message = socket.recv_multipart(flags)
     if isinstance(message, Awaitable):
         return _parse_soon(message)

@@ -1,14 +1,19 @@
 """Waiting for many sockets and file descriptors at once."""
 
-import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Generic, TypeVar
 
+from . import _checks, _native
+from ._exports import exports_only
 from ._native import zmq_poll
 from ._typing import HasFileno, PolledT
 from .constants import POLLERR, POLLIN, POLLOUT, PollEvent
 
 __all__ = ["Poller", "select", "zmq_poll"]
+
+
+def __dir__() -> list[str]:
+    return exports_only(globals())
 
 
 # How many sockets the representation of a poller names.
@@ -65,13 +70,19 @@ class Poller(Generic[PolledT]):
                 removes it.
 
         Raises:
-            TypeError: `flags` is not a number.
+            TypeError: `socket` is none of these, or `flags` is not a number.
 
         Source:
             pyzmq's ``Poller.register``
         """
         if not isinstance(flags, int):
             raise TypeError(f"flags are zmq.POLLIN, zmq.POLLOUT or both, not {flags!r}")
+        if not isinstance(socket, (_native.Socket, int)) and not hasattr(socket, "fileno"):
+            cure = "; connect a socket to it, and register that" if _is_address(socket) else ""
+            raise TypeError(
+                "a poller takes a socket, a descriptor or an object with fileno(), not"
+                f" {_checks.shown(socket)}{cure}"
+            )
         if flags:
             self._events[socket] = flags
         else:
@@ -94,7 +105,7 @@ class Poller(Generic[PolledT]):
         """Removes a socket or descriptor.
 
         Args:
-            socket: What was registered.
+            socket: The registered socket, descriptor or file object.
 
         Raises:
             KeyError: It is not registered.
@@ -102,7 +113,10 @@ class Poller(Generic[PolledT]):
         Source:
             pyzmq's ``Poller.unregister``
         """
-        del self._events[socket]
+        try:
+            del self._events[socket]
+        except (KeyError, TypeError):
+            raise KeyError(f"not registered with this poller: {_checks.shown(socket)}") from None
         self._pairs = None
 
     def poll(self, timeout: float | None = None) -> list[tuple[PolledT, int]]:
@@ -123,7 +137,7 @@ class Poller(Generic[PolledT]):
         Source:
             zmq_poll(3); pyzmq's ``Poller.poll``
         """
-        return zmq_poll(self.sockets, _milliseconds(timeout))
+        return zmq_poll(self.sockets, _checks.milliseconds(timeout))
 
 
 def select(
@@ -155,14 +169,8 @@ def select(
     Source:
         pyzmq's ``select``
     """
-    wanted: dict[_P, int] = {}
-    for items, event in ((rlist, POLLIN), (wlist, POLLOUT), (xlist, POLLERR)):
-        for item in items:
-            wanted[item] = wanted.get(item, 0) | event
-    ready = zmq_poll(
-        list(wanted.items()),
-        _milliseconds(None if timeout is None else timeout * 1000),
-    )
+    millis = select_timeout(timeout)
+    ready = zmq_poll(to_select(rlist, wlist, xlist), _checks.milliseconds(millis))
     return (
         [item for item, events in ready if events & POLLIN],
         [item for item, events in ready if events & POLLOUT],
@@ -174,8 +182,26 @@ def _names(flags: int) -> str:
     return "|".join(str(event.name) for event in PollEvent if flags & event) or str(flags)
 
 
-def _milliseconds(timeout: float | None) -> int:
-    """Whole milliseconds, never shorter than requested; -1 means no limit."""
-    if timeout is None or timeout < 0 or timeout == math.inf:
-        return -1
-    return math.ceil(timeout)
+def to_select(
+    rlist: Sequence[_P], wlist: Sequence[_P], xlist: Sequence[_P]
+) -> list[tuple[_P, int]]:
+    """Returns what `select` is to wait for, as `zmq_poll` takes it."""
+    wanted: dict[_P, int] = {}
+    lists = (("rlist", rlist, POLLIN), ("wlist", wlist, POLLOUT), ("xlist", xlist, POLLERR))
+    for name, items, event in lists:
+        if not isinstance(items, Iterable):
+            raise TypeError(f"{name} takes a list of sockets, not {_checks.shown(items)}")
+        for item in items:
+            wanted[item] = wanted.get(item, 0) | event
+    return list(wanted.items())
+
+
+def select_timeout(timeout: float | None) -> float | None:
+    """Returns the timeout of `select`, which has seconds, in ms."""
+    if timeout is not None and not isinstance(timeout, (int, float)):
+        _checks.refuse_timeout(timeout, "seconds")
+    return None if timeout is None else timeout * 1000
+
+
+def _is_address(given: object) -> bool:
+    return isinstance(given, (str, bytes)) and "://" in str(given)

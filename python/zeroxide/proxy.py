@@ -3,10 +3,15 @@
 import warnings
 from typing import Any
 
+from ._exports import exports_only
 from ._native import proxy, proxy_steerable
 from .socket import Socket
 
 __all__ = ["device", "proxy", "proxy_steerable"]
+
+
+def __dir__() -> list[str]:
+    return exports_only(globals())
 
 
 def device(device_type: int, frontend: Socket[Any], backend: Socket[Any]) -> int:
@@ -18,7 +23,7 @@ def device(device_type: int, frontend: Socket[Any], backend: Socket[Any]) -> int
         backend: Another one.
 
     Returns:
-        What `proxy` returns.
+        The result of `proxy`.
 
     Source:
         pyzmq's ``device``

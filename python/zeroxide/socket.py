@@ -1,17 +1,12 @@
 """The socket: what the native class leaves to Python.
 
-Sending, receiving and polling are native methods, inherited as they are. Here are the
-conveniences over them, none of which a program calls a million times a second.
-
-This is one file because it is one class: more than half of its lines are docstrings, which
-`help()` and editors show.
+Sending, receiving and polling are native methods, inherited as they are. Here are its life, its
+endpoints and its events. `_option_calls`, `_objects` and `_tables` have further conveniences.
 """
 
-import builtins
 import operator
 import warnings
 import weakref
-from collections.abc import Callable, Sequence
 from types import TracebackType
 from typing import (
     TYPE_CHECKING,
@@ -19,48 +14,38 @@ from typing import (
     ClassVar,
     Generic,
     Literal,
-    NoReturn,
     Self,
     TypeAlias,
     TypeVar,
-    Unpack,
     cast,
-    overload,
 )
 
-from . import _native, _pickles, _typed, as_zmq
+from . import _checks, _native, as_zmq
 from ._cautions import warn_of_security
-from ._options import HIDDEN, OptionAttributes
-from ._tracker import MessageTracker
+from ._exports import exports_only
+from ._option_calls import OptionCalls
+from ._options import HIDDEN
+from ._tables import TableMessages
 from ._typing import ReturnT_co
 from .constants import (
     EVENT_ALL,
     PAIR,
-    RCVHWM,
-    SNDHWM,
-    SUBSCRIBE,
     TYPE,
-    UNSUBSCRIBE,
     Errno,
-    SocketOption,
     SocketType,
 )
 from .error import ZMQBindError, ZMQError
 
 if TYPE_CHECKING:
-    from ._typing import (
-        ArrowData,
-        DumpArguments,
-        LoadArguments,
-        Part,
-        SendArguments,
-        SendObjectArguments,
-        TrackArgument,
-    )
     from .context import Context
     from .events import SocketEvents
 
-__all__ = ["IPC_PATH_MAX_LEN", "Socket", "SyncSocket"]
+__all__ = ["IPC_PATH_MAX_LEN", "Attachment", "Socket", "SyncSocket"]
+
+
+def __dir__() -> list[str]:
+    return exports_only(globals())
+
 
 # Longest path behind ``ipc://``: what fits into sockaddr_un beside the closing zero.
 IPC_PATH_MAX_LEN = 107
@@ -68,8 +53,6 @@ IPC_PATH_MAX_LEN = 107
 # Under a name, because inside the class `type` is the socket's.
 _ExceptionType: TypeAlias = type[BaseException] | None
 
-_T = TypeVar("_T")
-_R = TypeVar("_R")
 _S = TypeVar("_S", bound="Socket[Any]")
 
 
@@ -112,7 +95,7 @@ class Attachment(Generic[_S]):
             self.socket.disconnect(self.addr)
 
 
-class Socket(OptionAttributes, Generic[ReturnT_co]):
+class Socket(OptionCalls, TableMessages, Generic[ReturnT_co]):
     """One end of a messaging pattern, made by `Context.socket`.
 
     Options are attributes: ``socket.linger = 0``, ``socket.last_endpoint``; the page
@@ -152,8 +135,6 @@ class Socket(OptionAttributes, Generic[ReturnT_co]):
     # Keeps what a shadow stands for alive.
     _shadow_obj: "Socket[Any] | None" = None
     _monitor_socket: "Socket[Any] | None" = None
-    # Whether `recv_pyobj` opens the pickles of every peer, or of none; None means the context's setting.
-    trust_pickles: "_pickles.Trust | None" = None
 
     def __init__(
         self,
@@ -366,6 +347,7 @@ class Socket(OptionAttributes, Generic[ReturnT_co]):
             The port.
 
         Raises:
+            ValueError: `addr` is not of tcp, or a port is out of range.
             ZMQBindError: None of the ports tried is free.
             ZMQError: As in `bind`.
 
@@ -377,12 +359,19 @@ class Socket(OptionAttributes, Generic[ReturnT_co]):
         Source:
             pyzmq's ``Socket.bind_to_random_port``
         """
+        if not str(addr).startswith("tcp://"):
+            raise ValueError(
+                "bind_to_random_port takes a tcp address without a port such as"
+                f" 'tcp://127.0.0.1', not {_checks.shown(addr)}"
+            )
         if (min_port, max_port) == (49152, 65536):
             self.bind(f"{addr}:*")
             return int(self.last_endpoint.decode().rpartition(":")[2])
         import random
 
-        for _ in range(max_tries):
+        _checks.whole("min_port", min_port, beyond=2**16)
+        _checks.whole("max_port", max_port, least=min_port + 1, beyond=2**16 + 1)
+        for _ in range(_checks.whole("max_tries", max_tries)):
             port = random.randrange(min_port, max_port)
             try:
                 self.bind(f"{addr}:{port}")
@@ -394,622 +383,6 @@ class Socket(OptionAttributes, Generic[ReturnT_co]):
         raise ZMQBindError(
             f"no free port for {addr} between {min_port} and {max_port} after {max_tries} tries"
         )
-
-    # ---- options --------------------------------------------------------------------
-
-    def setsockopt(self, option: int, optval: int | bytes) -> None:
-        """The same as `set`.
-
-        Args:
-            option: The number of the option.
-            optval: The value.
-
-        Source:
-            pyzmq's ``Socket.setsockopt``
-        """
-        self.set(option, optval)
-
-    def getsockopt(self, option: int) -> Any:
-        """The same as `get`.
-
-        Args:
-            option: The number of the option.
-
-        Returns:
-            The value: an int, or `bytes`.
-
-        Source:
-            pyzmq's ``Socket.getsockopt``
-        """
-        return self.get(option)
-
-    def set_string(self, option: int, optval: str, encoding: str = "utf-8") -> None:
-        """Sets an option that takes bytes to encoded text.
-
-        Args:
-            option: The number of the option.
-            optval: The text.
-            encoding: How to encode it.
-
-        Raises:
-            TypeError: `optval` is not text.
-            ZMQError: As in `set`.
-
-        Example:
-            >>> dealer.set_string(zmq.ROUTING_ID, "worker-1")
-            >>> dealer.routing_id
-            b'worker-1'
-
-        Source:
-            pyzmq's ``Socket.set_string``
-        """
-        if not isinstance(optval, str):
-            raise TypeError(f"set_string takes str, not {optval!r}")
-        self.set(option, optval.encode(encoding))
-
-    setsockopt_string = set_string
-    setsockopt_unicode = set_string
-
-    def get_string(self, option: int, encoding: str = "utf-8") -> str:
-        """Reads an option that holds bytes as text.
-
-        Args:
-            option: The number of the option.
-            encoding: How to decode it.
-
-        Returns:
-            The text.
-
-        Raises:
-            TypeError: The option is a number.
-            ZMQError: As in `get`.
-
-        Source:
-            pyzmq's ``Socket.get_string``
-        """
-        value = self.get(option)
-        if not isinstance(value, bytes):
-            name = SocketOption(option).name
-            raise TypeError(f"{name} is a number, not text: use get(zmq.{name})")
-        return value.decode(encoding)
-
-    getsockopt_string = get_string
-    getsockopt_unicode = get_string
-
-    def get_hwm(self) -> int:
-        """Returns the high-water mark.
-
-        Returns:
-            ``SNDHWM``, in messages per peer.
-
-        Source:
-            pyzmq's ``Socket.get_hwm``
-        """
-        try:
-            return cast(int, self.get(SNDHWM))
-        except ZMQError:
-            return cast(int, self.get(RCVHWM))
-
-    def set_hwm(self, value: int) -> None:
-        """Sets both high-water marks, ``SNDHWM`` and ``RCVHWM``.
-
-        Args:
-            value: How many messages may be queued per peer and direction; 0 means no limit.
-
-        Source:
-            pyzmq's ``Socket.set_hwm``
-        """
-        self.set(SNDHWM, value)
-        self.set(RCVHWM, value)
-
-    @property
-    def hwm(self) -> int:
-        """Both high-water marks at once."""
-        return self.get_hwm()
-
-    @hwm.setter
-    def hwm(self, value: int) -> None:
-        self.set_hwm(value)
-
-    if not TYPE_CHECKING:
-        HWM = hwm
-
-    def subscribe(self, topic: str | bytes) -> None:
-        """Subscribes to messages that begin with a topic (SUB, XPUB with ``XPUB_MANUAL``).
-
-        Args:
-            topic: What the first part of the messages begins with; text is sent as UTF-8. The
-                empty topic subscribes to everything.
-
-        Raises:
-            ZMQError: ``EINVAL`` if the socket has another type.
-
-        Example:
-            >>> sub.subscribe("weather")
-            >>> pub.wait_subscribed("weather", timeout=1000)
-            1
-
-        Source:
-            29/PUBSUB, section "The SUB Socket Type"; ``ZMQ_SUBSCRIBE`` of zmq_setsockopt(3)
-        """
-        self.set(SUBSCRIBE, topic.encode() if isinstance(topic, str) else topic)
-
-    def unsubscribe(self, topic: str | bytes) -> None:
-        """Undoes one `subscribe` with the same topic.
-
-        Args:
-            topic: The topic, as passed to `subscribe`.
-
-        Raises:
-            ZMQError: ``EINVAL`` if the socket has another type, or is not subscribed to `topic`.
-
-        Source:
-            29/PUBSUB, section "The SUB Socket Type"; ``ZMQ_UNSUBSCRIBE`` of zmq_setsockopt(3)
-        """
-        self.set(UNSUBSCRIBE, topic.encode() if isinstance(topic, str) else topic)
-
-    def join(self, group: str | bytes) -> NoReturn:
-        """Raises `RuntimeError`: DISH sockets are a draft, which is not built in.
-
-        Args:
-            group: The group to join.
-
-        Raises:
-            RuntimeError: Always.
-        """
-        raise RuntimeError("RADIO and DISH are draft sockets, which are not built in")
-
-    def leave(self, group: str | bytes) -> NoReturn:
-        """Raises `RuntimeError`: DISH sockets are a draft, which is not built in.
-
-        Args:
-            group: The group to leave.
-        """
-        self.join(group)
-
-    # ---- serialised messages --------------------------------------------------------
-
-    def _deserialize(self, recvd: Any, load: Callable[[Any], Any]) -> Any:
-        """Makes the received bytes an object; other kinds of socket override this."""
-        return load(recvd)
-
-    def send_serialized(
-        self,
-        msg: _T,
-        serialize: "Callable[[_T], Sequence[Part]]",
-        flags: int = 0,
-        copy: bool = True,
-        **kwargs: "Unpack[TrackArgument]",
-    ) -> MessageTracker | None:
-        """Sends an object by means of a function that makes a message of it.
-
-        Args:
-            msg: The object.
-            serialize: Makes the parts of a message of it: a list of `bytes`.
-            flags: As in `send`.
-            copy: As in `send_multipart`.
-            **kwargs: Further arguments of `send_multipart`.
-
-        Returns:
-            What `send_multipart` returns.
-
-        Example:
-            >>> push.send_serialized(("a", "b"), lambda pair: [part.encode() for part in pair])
-            >>> pull.recv_serialized(lambda parts: [part.decode() for part in parts])
-            ['a', 'b']
-
-        Source:
-            pyzmq's ``Socket.send_serialized``
-        """
-        return self.send_multipart(serialize(msg), flags, copy=copy, **kwargs)
-
-    def recv_serialized(
-        self,
-        deserialize: Callable[[list[Any]], _R],
-        flags: int = 0,
-        copy: bool = True,
-    ) -> _R:
-        """Receives an object by means of a function that makes it of a message.
-
-        Args:
-            deserialize: Makes an object of the parts of a message, a list.
-            flags: As in `recv`.
-            copy: False passes frames to `deserialize` instead of `bytes`.
-
-        Returns:
-            What `deserialize` returns.
-
-        Source:
-            pyzmq's ``Socket.recv_serialized``
-        """
-        parts = self.recv_multipart(flags, copy=copy)
-        return cast(_R, self._deserialize(parts, deserialize))
-
-    def send_string(
-        self,
-        u: str,
-        flags: int = 0,
-        copy: bool = True,
-        encoding: str = "utf-8",
-        **kwargs: "Unpack[SendArguments]",
-    ) -> MessageTracker | None:
-        """Sends text.
-
-        Args:
-            u: The text.
-            flags: As in `send`.
-            copy: As in `send`.
-            encoding: How to encode the text.
-            **kwargs: Further arguments of `send`.
-
-        Returns:
-            What `send` returns.
-
-        Raises:
-            TypeError: `u` is not text.
-            ZMQError: As in `send`.
-
-        Example:
-            >>> push.send_string("grüße")
-            >>> pull.recv_string()
-            'grüße'
-
-        Source:
-            pyzmq's ``Socket.send_string``
-        """
-        if not isinstance(u, str):
-            raise _not_text(u)
-        return self.send(u.encode(encoding), flags, copy=copy, **kwargs)
-
-    send_unicode = send_string
-
-    def recv_string(self, flags: int = 0, encoding: str = "utf-8") -> str:
-        """Receives text.
-
-        Args:
-            flags: As in `recv`.
-            encoding: How to decode the text.
-
-        Returns:
-            The text of one part.
-
-        Raises:
-            UnicodeDecodeError: The part is not text in this encoding.
-            ZMQError: As in `recv`.
-
-        Source:
-            pyzmq's ``Socket.recv_string``
-        """
-        data = self.recv(flags)
-        return cast(str, self._deserialize(data, lambda body: body.decode(encoding)))
-
-    recv_unicode = recv_string
-
-    def send_json(
-        self,
-        obj: object,
-        flags: int = 0,
-        *,
-        routing_id: int | None = None,
-        group: str | None = None,
-        **kwargs: "Unpack[DumpArguments]",
-    ) -> MessageTracker | None:
-        """Sends an object as JSON.
-
-        Args:
-            obj: The object: anything that `json.dumps` takes.
-            flags: As in `send`.
-            routing_id: For draft sockets, which are not built in.
-            group: For draft sockets, which are not built in.
-            **kwargs: Further arguments of `json.dumps`.
-
-        Returns:
-            None.
-
-        Raises:
-            TypeError: The object has no form in JSON.
-            ZMQError: As in `send`.
-
-        Example:
-            >>> push.send_json({"id": 1})
-            >>> pull.recv_json()
-            {'id': 1}
-
-        Source:
-            pyzmq's ``Socket.send_json``
-        """
-        import json
-
-        body = json.dumps(obj, **kwargs).encode()
-        return self.send(body, flags, routing_id=routing_id, group=group)
-
-    def recv_json(self, flags: int = 0, **kwargs: "Unpack[LoadArguments]") -> Any:
-        """Receives an object as JSON.
-
-        Args:
-            flags: As in `recv`.
-            **kwargs: Further arguments of `json.loads`.
-
-        Returns:
-            The object.
-
-        Raises:
-            ValueError: The part is not JSON.
-            ZMQError: As in `recv`.
-
-        Source:
-            pyzmq's ``Socket.recv_json``
-        """
-        import json
-
-        data = self.recv(flags)
-        return self._deserialize(data, lambda body: json.loads(body, **kwargs))
-
-    def send_pyobj(
-        self,
-        obj: object,
-        flags: int = 0,
-        protocol: int | None = None,
-        **kwargs: "Unpack[SendObjectArguments]",
-    ) -> MessageTracker | None:
-        """Sends a pickled object. Prefer `send_typed`, or `send_json`: see `recv_pyobj`.
-
-        Args:
-            obj: The object.
-            flags: As in `send`.
-            protocol: The version of the pickle format.
-            **kwargs: Further arguments of `send`.
-
-        Returns:
-            What `send` returns.
-
-        Raises:
-            PicklingError: The object cannot be pickled.
-            ZMQError: As in `send`.
-
-        Source:
-            pyzmq's ``Socket.send_pyobj``
-        """
-        import pickle
-
-        body = pickle.dumps(obj, protocol)
-        tracker: MessageTracker | None = self.send(body, flags, **kwargs)
-        return tracker
-
-    def recv_pyobj(self, flags: int = 0) -> Any:
-        """Receives a pickled object.
-
-        Unpickling runs code of the sender's choice: use it only with peers that you trust with
-        your program. Pickles that arrive over tcp from another machine, from peers that are not
-        authenticated (by CURVE, or by PLAIN), are refused unless ``socket.trust_pickles`` or
-        ``context.trust_pickles`` is True. `send_typed` and `recv_typed` need no trust.
-
-        Args:
-            flags: As in `recv`.
-
-        Returns:
-            The object.
-
-        Raises:
-            UntrustedPickle: The pickle was refused. The message is lost.
-            UnpicklingError: The part is not a pickle.
-            ZMQError: As in `recv`.
-
-        Source:
-            pyzmq's ``Socket.recv_pyobj``
-        """
-        frame = self.recv(flags, copy=False)
-        return self._deserialize(frame, self._unpickle)
-
-    def _unpickle(self, frame: Any) -> Any:
-        trusts = self.trust_pickles
-        if trusts is None:
-            trusts = self.context.trust_pickles
-        return _pickles.load(frame, trusted=trusts)
-
-    def send_typed(
-        self,
-        obj: object,
-        flags: int = 0,
-        *,
-        enc_hook: Callable[[Any], Any] | None = None,
-        **kwargs: "Unpack[SendObjectArguments]",
-    ) -> MessageTracker | None:
-        """Sends an object as MessagePack: numbers, text, dates, lists, dataclasses and more.
-
-        Needs msgspec (``pip install zeroxide[typed]``).
-
-        Args:
-            obj: The object: anything that msgspec encodes.
-            flags: As in `send`.
-            enc_hook: Replaces an object that msgspec does not know by one that it does.
-            **kwargs: Further arguments of `send`.
-
-        Returns:
-            What `send` returns.
-
-        Raises:
-            ModuleNotFoundError: msgspec is not installed.
-            TypeError: msgspec cannot encode the object.
-            ZMQError: As in `send`.
-
-        Example:
-            >>> push.send_typed({"id": 1, "tags": ["a", "b"]})
-            >>> pull.recv_typed(dict[str, int | list[str]])
-            {'id': 1, 'tags': ['a', 'b']}
-
-        Source:
-            zeroxide only
-        """
-        tracker: MessageTracker | None = self.send(_typed.encode(obj, enc_hook), flags, **kwargs)
-        return tracker
-
-    @overload
-    def recv_typed(
-        self,
-        kind: builtins.type[_T],
-        flags: int = 0,
-        *,
-        dec_hook: Callable[[builtins.type, Any], Any] | None = None,
-    ) -> _T: ...
-    @overload
-    def recv_typed(
-        self,
-        kind: Any,
-        flags: int = 0,
-        *,
-        dec_hook: Callable[[builtins.type, Any], Any] | None = None,
-    ) -> Any: ...
-    def recv_typed(
-        self,
-        kind: Any,
-        flags: int = 0,
-        *,
-        dec_hook: Callable[[builtins.type, Any], Any] | None = None,
-    ) -> Any:
-        """Receives an object of a known type. Safe with any peer: it runs no code.
-
-        Needs msgspec (``pip install zeroxide[typed]``).
-
-        Args:
-            kind: The type of the object, as msgspec knows it: a dataclass, a
-                ``msgspec.Struct``, a ``TypedDict``, ``list[int]``, ``int | str``.
-            flags: As in `recv`.
-            dec_hook: Makes objects of types that msgspec does not know: ``dec_hook(type, value)``.
-
-        Returns:
-            The object.
-
-        Raises:
-            InvalidMessage: The message holds something else. The text says what and where, and
-                ``data`` has the message.
-            ModuleNotFoundError: msgspec is not installed.
-            ZMQError: As in `recv`.
-
-        Example:
-            >>> push.send_typed([1, 2, "three"])
-            >>> pull.recv_typed(list[int])
-            Traceback (most recent call last):
-            zeroxide.error.InvalidMessage: not a message of type list: Expected `int`, got `str` - at `$[2]`
-
-        Source:
-            zeroxide only
-        """
-        frame = self.recv(flags, copy=False)
-        return self._deserialize(frame, lambda frame: _typed.decode(frame, kind, dec_hook))
-
-    # ---- Arrow ----------------------------------------------------------------------
-
-    def send_arrow(self, data: "ArrowData", flags: int = 0) -> MessageTracker | None:
-        """Sends a table as one message, in Arrow's IPC stream format.
-
-        Args:
-            data: A table, batch or array of pyarrow, polars, nanoarrow or DuckDB, a pandas data
-                frame, or what `recv_arrow` returned: any object with Arrow's PyCapsule
-                interface. An array that is not of structs becomes a column named ``value``.
-            flags: As in `send`.
-
-        Returns:
-            None.
-
-        Raises:
-            TypeError: `data` does not have Arrow's interface.
-            ZMQError: As in `send`.
-
-        Example:
-            >>> push.send_batch([b"one", b"two"])
-            2
-            >>> push.send_arrow(pull.recv_batch_arrow())
-            >>> pull.recv_arrow().num_rows
-            2
-
-        Source:
-            Arrow IPC streaming format; zeroxide only
-        """
-        return self.send(_native.arrow_encode(data), flags)
-
-    def recv_arrow(self, flags: int = 0) -> _native.ArrowTable:
-        """Receives a table that was sent as one message. Safe with any peer.
-
-        Args:
-            flags: As in `recv`.
-
-        Returns:
-            The table. Arrow libraries take it without a copy: ``pyarrow.table(table)``,
-            ``polars.from_arrow(table)``.
-
-        Raises:
-            ValueError: The message is not a table in Arrow's IPC stream format.
-            ZMQError: As in `recv`.
-
-        Source:
-            Arrow IPC streaming format; zeroxide only
-        """
-        frame = self.recv(flags, copy=False)
-        return cast(_native.ArrowTable, self._deserialize(frame, _native.arrow_decode))
-
-    def send_batch_arrow(self, data: "ArrowData", flags: int = 0) -> int:
-        """Sends every row of a table as a message of its own.
-
-        Args:
-            data: A table with a column ``value`` of bytes or text, or with a column ``frames``
-                of lists of bytes for messages of several parts. As in `send_arrow`, any object
-                with Arrow's interface will do.
-            flags: 0, or ``DONTWAIT`` to stop instead of waiting for room.
-
-        Returns:
-            How many rows were sent, as in `send_batch`.
-
-        Raises:
-            Again: There was no room for even the first row.
-            TypeError: `data` does not have Arrow's interface.
-            ValueError: `data` has neither of the columns.
-            ZMQError: As in `send`.
-
-        Source:
-            zeroxide only
-        """
-        return self._send_rows(data, flags)
-
-    def recv_batch_arrow(
-        self,
-        max_rows: int = 10_000,
-        timeout: float | None = None,
-        flags: int = 0,
-        *,
-        max_bytes: int = 64 << 20,
-        frames: bool = False,
-    ) -> _native.ArrowTable:
-        """Receives the messages that have arrived, at least one, as rows of a table.
-
-        Does what `recv_batch` does, but makes no Python object of each message.
-
-        Args:
-            max_rows: How many messages to return at most; 1 or more.
-            timeout: How long to wait for the first message, in ms. None waits as `recv` does,
-                for ``RCVTIMEO`` ms.
-            flags: 0, or ``DONTWAIT`` to raise `Again` instead of waiting.
-            max_bytes: The size to stop at, in bytes.
-            frames: Whether to add a column ``frames`` with the lists of all parts.
-
-        Returns:
-            A table with a column ``value`` of bytes: the last part of every message.
-
-        Raises:
-            Again: Nothing arrived in time.
-            ValueError: `max_rows` or `max_bytes` is below 1, or a message is larger than 1 GiB.
-            ZMQError: As in `recv`.
-
-        Example:
-            >>> push.send_batch([b"one", b"two"])
-            2
-            >>> pull.recv_batch_arrow(timeout=1000).num_rows
-            2
-
-        Source:
-            zeroxide only
-        """
-        return self._recv_rows(max_rows, max_bytes, timeout, flags, frames)
 
     # ---- monitoring -----------------------------------------------------------------
 
@@ -1081,11 +454,6 @@ class Socket(OptionAttributes, Generic[ReturnT_co]):
         self.monitor(None, 0)
 
 
-def _not_text(body: object) -> TypeError:
-    cure = "send takes bytes" if isinstance(body, bytes) else "send_json takes objects"
-    return TypeError(f"send_string takes str, not {type(body).__name__}: {cure}")
-
-
 def _context_of(context: Any, socket_type: Any) -> "Context[Any]":
     """Returns the context, or raises `TypeError` if the two make no socket."""
     if isinstance(socket_type, str):
@@ -1116,6 +484,10 @@ _sockets: "weakref.WeakValueDictionary[int, Socket[Any]]" = weakref.WeakValueDic
 def _find(shadow: "Socket[Any] | int") -> "Socket[Any]":
     if isinstance(shadow, Socket):
         return shadow
+    if not isinstance(shadow, int):
+        raise TypeError(
+            f"shadow takes a socket, or the `underlying` number of one, not {_checks.shown(shadow)}"
+        )
     socket = _sockets.get(shadow)
     if socket is None:
         raise ZMQError(Errno.ENOTSOCK, f"there is no socket number {shadow}")

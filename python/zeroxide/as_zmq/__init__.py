@@ -9,8 +9,14 @@ import os
 import sys
 
 from .. import version
+from .._exports import exports_only
 
 __all__ = ["install_as_zmq", "installed"]
+
+
+def __dir__() -> list[str]:
+    return exports_only(globals())
+
 
 _installed = False
 

@@ -50,7 +50,7 @@ class _Alias(InspectLoader):
 
     def create_module(self, spec: ModuleSpec) -> ModuleType:
         module = importlib.import_module(self._original.name)
-        # What imports `spec` is about to overwrite it.
+        # The import of `spec` is about to overwrite it.
         self._spec = module.__spec__
         return module
 

@@ -11,6 +11,7 @@ all sockets of its context, in a thread (`zeroxide.auth.thread`) or in an asynci
 (`zeroxide.auth.asyncio`).
 """
 
+from .._exports import exports_only
 from .._native import AllowList, Passwords
 from .base import CURVE_ALLOW_ANY, Authenticator
 from .certs import create_certificates, load_certificate, load_certificates
@@ -24,3 +25,7 @@ __all__ = [
     "load_certificate",
     "load_certificates",
 ]
+
+
+def __dir__() -> list[str]:
+    return exports_only(globals(), "asyncio", "base", "certs", "ioloop", "thread")

@@ -4,12 +4,17 @@ import asyncio
 from typing import Any
 
 from .. import Context
+from .._exports import exports_only
 from ..asyncio import Socket
 from ..constants import ENOTSOCK, ETERM
 from ..error import ZMQError
 from .base import Authenticator
 
 __all__ = ["AsyncioAuthenticator", "Authenticator"]
+
+
+def __dir__() -> list[str]:
+    return exports_only(globals())
 
 
 class AsyncioAuthenticator(Authenticator):
@@ -22,7 +27,7 @@ class AsyncioAuthenticator(Authenticator):
         log: A logger; None for ``logging.getLogger("zmq.auth")``.
 
     Source:
-        27/ZAP; pyzmq's ``zmq.auth.asyncio.AsyncioAuthenticator``
+        27/ZAP, section "Message Format"; pyzmq's ``zmq.auth.asyncio.AsyncioAuthenticator``
     """
 
     __task: "asyncio.Task[None] | None"

@@ -7,12 +7,18 @@ import os
 from collections.abc import Awaitable
 from typing import Any, Protocol
 
-from .. import Context, Socket, constants
+from .. import Context, Socket, _checks, constants
+from .._exports import exports_only
 from ..error import ZMQError
 from ..utils import z85
 from .certs import load_certificates
 
 __all__ = ["CURVE_ALLOW_ANY", "Authenticator"]
+
+
+def __dir__() -> list[str]:
+    return exports_only(globals())
+
 
 # Instead of a folder of certificates: every client key is accepted.
 CURVE_ALLOW_ANY = "*"
@@ -61,7 +67,7 @@ class Authenticator:
         log: A logger; None for ``logging.getLogger("zmq.auth")``.
 
     Source:
-        27/ZAP; pyzmq's ``zmq.auth.Authenticator``
+        27/ZAP, section "Message Format"; pyzmq's ``zmq.auth.Authenticator``
     """
 
     context: "Context[Any]"
@@ -159,10 +165,11 @@ class Authenticator:
             passwords: A dict from user names to passwords. None changes nothing.
 
         Source:
-            24/ZMTP-PLAIN; 27/ZAP
+            27/ZAP, section "The PLAIN Mechanism"; 24/ZMTP-PLAIN
         """
         # An empty dict is also a setting: no user is accepted.
         if passwords is not None:
+            _checks.name("domain", domain, "the domain of sockets")
             self.passwords[domain] = passwords
         self.log.debug("Configure plain: %s", domain)
 
@@ -178,7 +185,7 @@ class Authenticator:
             location: The folder, or `CURVE_ALLOW_ANY` to accept every key in all domains.
 
         Source:
-            25/ZMTP-CURVE; 27/ZAP
+            27/ZAP, section "The CURVE Mechanism"; 25/ZMTP-CURVE
         """
         self.log.debug("Configure curve: %s[%s]", domain, location)
         if location == CURVE_ALLOW_ANY:
@@ -208,6 +215,7 @@ class Authenticator:
         if credentials_provider is None:
             self.log.error("None credentials_provider provided for domain:%s", domain)
         else:
+            _checks.name("domain", domain, "the domain of sockets")
             self.credentials_providers[domain] = credentials_provider
 
     def configure_gssapi(self, domain: str = _DEFAULT_DOMAIN, location: str | None = None) -> None:

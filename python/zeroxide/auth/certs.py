@@ -12,9 +12,15 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TypeAlias
 
-from .. import curve_keypair
+from .. import _checks, curve_keypair
+from .._exports import exports_only
 
 __all__ = ["create_certificates", "load_certificate", "load_certificates"]
+
+
+def __dir__() -> list[str]:
+    return exports_only(globals())
+
 
 _Path: TypeAlias = str | os.PathLike[str]
 
@@ -31,25 +37,35 @@ _SECRET = """\
 def create_certificates(
     key_dir: _Path, name: str, metadata: Mapping[str, str] | None = None
 ) -> tuple[str, str]:
-    """Makes a key pair and writes it to two files. Only their owner can read the secret one.
+    """Creates a key pair and writes it to two files. Only their owner can read the secret one.
 
     Args:
         key_dir: The folder to write to.
         name: The name of the files, without the endings ``.key`` and ``.key_secret``.
-        metadata: What to write beside the keys, if anything.
+        metadata: Further entries to write next to the keys, if any.
 
     Returns:
         The names of the files, the public one first.
 
     Raises:
+        FileNotFoundError: The folder does not exist.
         OSError: A file cannot be written.
+        TypeError: An argument is of the wrong type.
 
     Source:
         pyzmq's ``zmq.auth.create_certificates``
     """
     public_key, secret_key = (key.decode("ascii") for key in curve_keypair())
     # `with_suffix` does not work here, because a name may have dots.
-    base = os.path.join(os.fspath(key_dir), name)
+    folder = _checks.path("key_dir", key_dir)
+    if metadata is not None and not isinstance(metadata, Mapping):
+        raise TypeError(f"metadata takes a dict of text, not {_checks.shown(metadata)}")
+    base = os.path.join(folder, _checks.name("name", name))
+    folder = os.path.dirname(base) or "."
+    if "\0" in base or not os.path.isdir(folder):
+        raise FileNotFoundError(
+            errno.ENOENT, "certificates need a folder that exists; this one does not", folder
+        )
     keys = [("public-key", public_key)]
     public_file = _write(f"{base}.key", 0o644, _PUBLIC, metadata, keys)
     keys.append(("secret-key", secret_key))
@@ -103,7 +119,7 @@ def load_certificate(filename: _Path) -> tuple[bytes, bytes | None]:
     Source:
         pyzmq's ``zmq.auth.load_certificate``
     """
-    path = Path(filename)
+    path = Path(_checks.path("filename", filename))
     if not path.exists():
         raise OSError(f"Invalid certificate file: {filename}")
     text, mode = _read(path)
@@ -166,7 +182,7 @@ def load_certificates(directory: _Path = ".") -> dict[bytes, bool]:
     Source:
         pyzmq's ``zmq.auth.load_certificates``
     """
-    folder = Path(directory)
+    folder = Path(_checks.path("directory", directory))
     if not folder.is_dir():
         raise OSError(f"Invalid certificate directory: {directory}")
     return {load_certificate(file)[0]: True for file in sorted(folder.glob("*.key"))}

@@ -4,9 +4,14 @@ import warnings
 from typing import Any
 
 from .. import Context
+from .._exports import exports_only
 from .asyncio import AsyncioAuthenticator
 
 __all__ = ["IOLoopAuthenticator"]
+
+
+def __dir__() -> list[str]:
+    return exports_only(globals())
 
 
 class IOLoopAuthenticator(AsyncioAuthenticator):

@@ -7,11 +7,16 @@ from typing import Any
 
 from .. import Context
 from .. import asyncio as _zmq_asyncio  # noqa: F401  (programs use zmq.asyncio after this, as with pyzmq)
+from .._exports import exports_only
 from ..constants import ENOTSOCK, ETERM
 from ..error import ZMQError
 from .base import Authenticator
 
 __all__ = ["AuthenticationThread", "Authenticator", "ThreadAuthenticator"]
+
+
+def __dir__() -> list[str]:
+    return exports_only(globals())
 
 
 def _threads_are_greenlets() -> bool:
@@ -76,7 +81,7 @@ class ThreadAuthenticator(Authenticator):
         >>> authenticator.stop()
 
     Source:
-        27/ZAP; pyzmq's ``zmq.auth.thread.ThreadAuthenticator``
+        27/ZAP, section "Message Format"; pyzmq's ``zmq.auth.thread.ThreadAuthenticator``
     """
 
     thread: AuthenticationThread | None

@@ -3,6 +3,7 @@
 examples:
   zeroxide completion bash > ~/.local/share/bash-completion/completions/zeroxide
   zeroxide completion zsh > ~/.zfunc/_zeroxide      (with ~/.zfunc in fpath)
+  source <(zeroxide completion zsh)                 (in ~/.zshrc; also for bash)
   zeroxide completion fish > ~/.config/fish/completions/zeroxide.fish
 """
 

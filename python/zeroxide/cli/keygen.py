@@ -38,6 +38,11 @@ def run(options: argparse.Namespace) -> int:
     if options.name:
         if options.secret:
             options.fail("--name creates new keys and cannot be combined with --secret")
+        if os.path.basename(options.name) != options.name:
+            options.fail(
+                f"--name takes a name without a folder, got {options.name!r};"
+                " --directory takes the folder"
+            )
         return _write(options)
     if options.secret:
         secret = options.secret.encode()
@@ -58,7 +63,11 @@ def run(options: argparse.Namespace) -> int:
 def _write(options: argparse.Namespace) -> int:
     from ..auth import create_certificates
 
-    os.makedirs(options.directory, mode=0o700, exist_ok=True)
-    for path in create_certificates(options.directory, options.name):
-        print(path)
+    try:
+        os.makedirs(options.directory, mode=0o700, exist_ok=True)
+        files = create_certificates(options.directory, options.name)
+    except OSError as error:
+        options.fail(f"--directory: cannot write to {options.directory!r}: {error.strerror}")
+    for file in files:
+        print(file)
     return 0

@@ -16,6 +16,7 @@ from ..pipeline import CollectorError, Refused
 from . import metrics
 from .pieces import Counted, Lines, Whole
 from .request import HEAD_MAX, Request, Wrong, parse
+from .rows import ROWS, ROWS_MAX
 
 if TYPE_CHECKING:
     from .http import HttpServer
@@ -59,7 +60,7 @@ class Connection:
         self._reader = reader
         self._writer = writer
         self._request: Request | None = None
-        # What of the request's body has not been read.
+        # The number of bytes of the request's body that have not been read.
         self._left = 0
         #: Since when the client is to do something.
         self.waits_since: float | None = None
@@ -98,7 +99,7 @@ class Connection:
 
     @asynccontextmanager
     async def _waiting(self, size: int, patience: float = _GRACE) -> AsyncIterator[None]:
-        """The client gets so long for so many bytes; meanwhile it may have to make room."""
+        """Sets a deadline for a transfer; meanwhile the connection may be closed to make room."""
         self.waits_since = time.monotonic()
         try:
             async with asyncio.timeout(patience + size / _SLOWEST):
@@ -138,6 +139,9 @@ class Connection:
         if request.path == "/":
             page = resources.files(__package__).joinpath("page.html").read_bytes()
             await self._say(HTTPStatus.OK, "text/html; charset=utf-8", page, _PAGE)
+            return
+        if request.path == "/rows":
+            await self._say_json(HTTPStatus.OK, await self._rows(request))
             return
         routes: dict[str, Callable[[], Awaitable[tuple[HTTPStatus, str, bytes]]]] = {
             "/metrics": self._metrics,
@@ -194,7 +198,7 @@ class Connection:
         self.held += size
 
     async def _chunks(self, request: Request) -> AsyncIterator[bytes]:
-        """The body, as it comes."""
+        """The body, in pieces as it arrives."""
         most = self._server.max_body_bytes
         if self._left > most:
             status = HTTPStatus.REQUEST_ENTITY_TOO_LARGE
@@ -217,7 +221,7 @@ class Connection:
             yield chunk
 
     async def _let_go(self) -> None:
-        """Lets the client see the answer although it is still sending."""
+        """Makes sure that a client which is still sending sees the answer."""
         with suppress(TimeoutError):
             async with self._waiting(0, 1.0):
                 self._writer.write_eof()
@@ -232,6 +236,13 @@ class Connection:
 
     async def _stats(self) -> tuple[HTTPStatus, str, bytes]:
         return HTTPStatus.OK, "application/json", (await self._server.snapshot()).json
+
+    async def _rows(self, request: Request) -> dict[str, Any]:
+        query = request.parameters()
+        wanted = query.get("rows", str(ROWS))
+        if not (wanted.isascii() and wanted.isdigit() and len(wanted) < 9):
+            raise Wrong(HTTPStatus.BAD_REQUEST, f"rows is a number up to {ROWS_MAX}", "invalid")
+        return await self._server.last_rows(query.get("topic"), min(int(wanted), ROWS_MAX))
 
     async def _health(self) -> tuple[HTTPStatus, str, bytes]:
         state = (await self._server.snapshot(_FRESH)).state

@@ -1,4 +1,4 @@
-"""A collector over HTTP: whatever can POST is a producer, and whatever can GET can watch.
+"""A collector over HTTP: programs write rows with POST, and read its state with GET.
 
 ``POST /pub?topic=T&key=K``   the body is one message
 ``POST /mpub?topic=T&key=K``  the body is one message per line; with ``binary=true`` it is a
@@ -7,17 +7,18 @@
 ``GET /``                     a page that shows the figures of /stats in a browser
 ``GET /metrics``              counters for Prometheus
 ``GET /stats``                the same and more, as JSON
+``GET /rows?topic=T&rows=N``  the last rows of a topic, or of all: beginnings of their values
 ``GET /health``               200 while rows can be written, else 503
 ``GET /live``                 200 while the collector runs
 
-An answer to a POST says 200 when the rows are on disk, and where: ``{"first": 7, "end": 9}``.
-Anything else means that they may not be there, and can be sent again. Of a large body the
-messages are written in pieces, as they come in: rows of others may come in between.
+The status 200 for a POST means that the rows are on disk, and the body names their offsets:
+``{"first": 7, "end": 9}``. After any other status, the rows may not be there, and can be sent
+again. A large body is written in pieces as it arrives, so rows of other writers may be in between.
 
-All connections are served by one thread. What a client may cost is bounded: time by
-deadlines, memory by `_BODIES`, `_SPLITTING` and `_ANSWERS`, connections by `_CONNECTIONS`; when there are
-more, the one that has kept us waiting for longest has to go. So there is always one to be had
-for /health, however many do nothing with theirs.
+All connections are served by one thread. The cost of a client is bounded: time by deadlines, memory
+by `_BODIES`, `_SPLITTING` and `_ANSWERS`, connections by `_CONNECTIONS`. When there are
+more, the one that has kept the server waiting longest is closed. A connection for /health is
+therefore always available, however many clients are idle.
 """
 
 import asyncio
@@ -37,28 +38,30 @@ from ..pipeline import CollectorError
 from . import metrics
 from .connection import CHUNK, Connection, encoded
 from .request import Request, Wrong
+from .rows import last_rows
 
 if TYPE_CHECKING:
     from ..pipeline import Collector
 
 __all__ = ["HttpServer", "is_loopback"]
 
-# For how long rows may take to the disk.
+# The maximum time for rows to reach the disk, in seconds.
 _APPEND = 30.0
-# Connections; those whose rows are on their way to the disk; those of them that have many;
-# bytes of bodies, beside the largest one that may come, and bytes of answers that are not
-# taken yet.
+# The maximum numbers of connections, of those whose rows wait for the disk, and of those that split
+# a large body; of bytes in bodies (in addition to the largest body); and of bytes in answers that
+# clients have not taken.
 _CONNECTIONS = 256
 _APPENDING = 128
 _SPLITTING = 8
 _BODIES = 64 << 20
 _ANSWERS = 64 << 20
-# About so much memory is taken by the rows that are appended at once, with what a row costs
-# beside its bytes.
+# The approximate memory of the rows that are appended at once, and the overhead of each row.
 _PIECE = 8 << 20
 _ROW = 64
+# Requests for the last rows that may wait for the disk.
+_READING = 16
 
-# What a page of another origin may send without asking: a form.
+# The content types of forms, which a page of another origin may send without a preflight request.
 _FORMS = {"application/x-www-form-urlencoded", "multipart/form-data", "text/plain"}
 
 _METHODS = {
@@ -67,11 +70,12 @@ _METHODS = {
     "/mpub": ("POST",),
     "/metrics": ("GET", "HEAD"),
     "/stats": ("GET", "HEAD"),
+    "/rows": ("GET", "HEAD"),
     "/health": ("GET", "HEAD"),
     "/live": ("GET", "HEAD"),
 }
-# They tell whether the process is well, and nothing that is in the log. The page shows no more
-# than its reader's token opens.
+# These paths reveal the health of the process, and nothing about the log. The page shows only what
+# its reader's token gives access to.
 _FOR_ALL = {"/", "/health", "/live"}
 
 
@@ -92,8 +96,7 @@ class HttpServer:
 
     With a `token` all but /, /health and /live ask for it. Without one the address has to be on
     the loopback, unless `open_to_network` says that others may write and read. `hosts` are
-    names by which it is called, beside its addresses: a browser that was lured here calls it
-    by another one.
+    its host names, in addition to its addresses: a browser that was lured here uses another one.
     """
 
     def __init__(
@@ -122,6 +125,11 @@ class HttpServer:
         self._bodies = 0
         self._answers = 0
         self._counts = dict.fromkeys(metrics.HTTP, 0)
+        self._reading = 0
+        # Otherwise a key, or access to a file, is what lets a client read.
+        self._is_readable = token is not None or (
+            not collector._needs_key and collector.endpoint.startswith("tcp:")
+        )
         self._asking: asyncio.Future[Snapshot] | None = None
         family = socket.AF_INET6 if ":" in address[0] else socket.AF_INET
         try:
@@ -146,7 +154,7 @@ class HttpServer:
         self._began.wait()
 
     def close(self) -> None:
-        """Stops serving; who waits for an answer sees the connection end."""
+        """Stops serving. Clients that wait for an answer see the connection end."""
         if self._thread.is_alive() and self._loop is not None and self._over is not None:
             with suppress(RuntimeError):  # it has just ended by itself
                 self._loop.call_soon_threadsafe(self._over.set)
@@ -156,8 +164,12 @@ class HttpServer:
     # ---- connections -----------------------------------------------------------------------
 
     def _run(self) -> None:
-        # Asking for counters does not wait behind rows.
-        with ThreadPoolExecutor(_APPENDING) as self._writers, ThreadPoolExecutor(1) as self._askers:
+        # A thread of its own, so that requests for counters do not wait for rows to be appended.
+        with (
+            ThreadPoolExecutor(_APPENDING) as self._writers,
+            ThreadPoolExecutor(1) as self._askers,
+            ThreadPoolExecutor(1) as self._readers,
+        ):
             asyncio.run(self._serve())
 
     async def _serve(self) -> None:
@@ -184,7 +196,7 @@ class HttpServer:
             connection.abort()
 
     def _make_room(self, *, holding: bool = False) -> None:
-        """Ends the connection that has kept us waiting for longest, or that of those with bodies."""
+        """Closes the connection that waited longest, or the longest of those with bodies."""
         waiting = [one for one in self._connections if one.waits_since is not None]
         if holding:
             waiting = [one for one in waiting if one.held]
@@ -194,7 +206,7 @@ class HttpServer:
             self._connections.discard(oldest)
             oldest.abort()
 
-    # ---- who may do what -------------------------------------------------------------------
+    # ---- access rights -------------------------------------------------------------------
 
     def check(self, request: Request) -> None:
         """Raises `Wrong` for a request that is not to be served."""
@@ -216,6 +228,9 @@ class HttpServer:
                 raise Wrong(HTTPStatus.UNAUTHORIZED, text, WWW_Authenticate="Bearer")
             return
         self._check_browser(request)
+        if request.path == "/rows" and not self._is_readable:
+            text = "readers of this collector need a key, or its ipc file: over HTTP, rows need --http-token"
+            raise Wrong(HTTPStatus.FORBIDDEN, text)
 
     def _check_browser(self, request: Request) -> None:
         """Refuses requests of other sites: without a token, a page in a local browser could do anything."""
@@ -237,7 +252,7 @@ class HttpServer:
     # ---- rows ------------------------------------------------------------------------------
 
     async def append(self, values: list[bytes], extras: dict[str, str]) -> tuple[int, int]:
-        """Appends rows; gives the offset of the first and the one behind the last."""
+        """Appends rows. Returns the offset of the first and the offset after the last."""
         cost = _ROW + sum(len(extra) for extra in extras.values())
         most = max(1, _PIECE // cost)
         first, end = await self._append(values[:most], extras)
@@ -258,12 +273,25 @@ class HttpServer:
         finally:
             self._appending -= 1
 
+    async def last_rows(self, topic: str | None, most: int) -> dict[str, Any]:
+        """The last rows of a topic, or of all, as they are served."""
+        if self._reading >= _READING:
+            text = "too many clients are reading rows: ask again"
+            raise Wrong(HTTPStatus.SERVICE_UNAVAILABLE, text, "too-many")
+        self._reading += 1
+        try:
+            return await asyncio.get_running_loop().run_in_executor(
+                self._readers, last_rows, self.collector, topic, most
+            )
+        finally:
+            self._reading -= 1
+
     def splitting(self, size: int) -> Any:
-        """A turn to take so many bytes apart: their messages need more memory than they do."""
+        """Waits for a turn to split a body, whose messages need more memory than the body."""
         return self._splitting if size > CHUNK else nullcontext()
 
     def hold(self, size: int) -> None:
-        """So many bytes of bodies more, or fewer, are here."""
+        """Adjusts the number of bytes in bodies."""
         if size > 0 and self._bodies + size > _BODIES + self.max_body_bytes:
             self._make_room(holding=True)
             text = "too much is being sent at the same time: ask again"
@@ -298,13 +326,13 @@ class HttpServer:
         page = metrics.render(stats).encode()
         state = {"state": stats["state"], "reason": stats["reason"]}
         if stats.get("archive_failure"):
-            # Rows are taken all the same: their originals stay until there is a copy.
+            # Rows are still accepted, because segments are kept until they have been copied.
             state["archive_failure"] = stats["archive_failure"]
         return Snapshot(time.monotonic(), state, encoded(stats), page)
 
     @asynccontextmanager
     async def answering(self, size: int) -> AsyncIterator[None]:
-        """So many bytes are to be sent."""
+        """Adjusts the number of bytes that wait to be sent."""
         if size > CHUNK and self._answers + size > _ANSWERS:
             text = "too many answers are not taken: ask again"
             raise Wrong(HTTPStatus.SERVICE_UNAVAILABLE, text, "too-many")
@@ -326,7 +354,7 @@ class Snapshot:
 
 
 def _is_address(host: str) -> bool:
-    """Whether a host is named by its address: no name that somebody else may point here."""
+    """Whether a host is an address, and not a name, which a third party could point here."""
     try:
         ipaddress.ip_address(host.strip("[]"))
     except ValueError:

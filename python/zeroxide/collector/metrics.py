@@ -9,64 +9,64 @@ CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
 _PREFIX = "zeroxide_collector_"
 
-# What only grows.
+# Counters, which only grow.
 _COUNTERS = {
     "rows": "Rows appended to the log",
-    "bytes": "Encoded bytes of these rows",
-    "batches": "Batches of producers appended",
+    "bytes": "Encoded bytes of the rows appended to the log",
+    "batches": "Batches of producers appended to the log",
     "duplicates": "Batches that were in the log already, acknowledged and dropped",
     "turned_back": "Batches dropped because nothing could be written; producers send them again",
-    "plain_rows": "Rows of peers that only know ZeroMQ",
-    "plain_unframed": "Messages of these that did not look as the framing says",
-    "plain_lost": "Rows of these that were received and not written",
-    "plain_too_large": "Messages of these that were larger than max_batch_bytes, and not received",
-    "too_large": "Connections that ended at a message too large even to be refused",
+    "plain_rows": "Rows of plain ZeroMQ peers",
+    "plain_unframed": "Messages of plain peers that did not match the framing",
+    "plain_lost": "Rows of plain peers that were received and not written",
+    "plain_too_large": "Messages of plain peers larger than max_batch_bytes, not received",
+    "too_large": "Connections ended by a message too large to be refused with an error",
     "local_rows": "Rows over HTTP and from the collector's own process",
-    "hellos": "Introductions of producers",
-    "dropped_producers": "Producers that were silent, and made room for others",
+    "hellos": "Producers that connected, each time they did",
+    "dropped_producers": "Silent producers that were dropped to make room for others",
     "fetches": "Fetches answered",
     "fetched_frames": "Stored batches sent to readers",
     "fetched_bytes": "Bytes sent to readers",
-    "fetch_waits": "Times that a reader did not take what it had asked for",
+    "fetch_waits": "Times that a reply had to wait until the reader took earlier ones",
     "staged_parts": "Parts that sinks staged",
     "staged_expired": "Staged batches that were not published in time",
     "published": "Batches of sinks published",
-    "published_rows": "Rows of these",
-    "published_again": "Batches of sinks that came again, and were not published twice",
-    "undelivered": "Answers whose client was gone",
-    "malformed": "Messages that were not of the protocol",
-    "failures": "Times that writing, syncing or reading failed",
-    "recoveries": "Times that the log was opened anew after that",
-    "forgotten_producers": "Producers whose last sequence number was forgotten: too many of them",
+    "published_rows": "Rows of published batches",
+    "published_again": "Repeated batches of sinks, which were not published twice",
+    "undelivered": "Replies whose client was gone",
+    "malformed": "Messages that did not follow the protocol",
+    "failures": "Failures of writing, syncing or reading",
+    "recoveries": "Times that the log was reopened after a failure",
+    "forgotten_producers": "Producers forgotten because there were too many",
 }
 
-#: What only grows, over HTTP.
+#: Counters of HTTP, which only grow.
 HTTP = {
     "http_requests": "HTTP requests",
     "http_refused": "HTTP requests that could not be served",
     "http_timeouts": "HTTP clients that were too slow",
-    "http_evicted": "HTTP connections that had to make room",
+    "http_evicted": "HTTP connections that were closed to make room for others",
 }
 
-# What goes up and down, or is a position.
+# Gauges: values that go up and down, and positions.
 _GAUGES = {
     "earliest": "First offset that can be fetched",
-    "durable": "Offset behind the last row on disk",
+    "durable": "Offset after the last row on disk",
     "next": "Offset of the next row",
     "log_bytes": "Size of the log",
     "segments": "Files of the log",
-    "connected_producers": "Producers that are served",
+    "connected_producers": "Connected producers",
     "known_producers": "Producers whose last sequence number is known",
-    "waiting_for_sync": "Batches that wait for being on disk",
-    "waiting_fetches": "Requests of readers that wait",
+    "waiting_for_sync": "Batches that wait for a sync",
+    "waiting_fetches": "Requests of readers that wait for a reply",
     "followers": "Requests of readers that wait for the next row",
-    "unread_bytes": "Bytes that readers asked for and have not taken",
+    "unread_bytes": "Bytes that readers requested and have not taken",
     "credit_rows": "Rows that each producer may have unacknowledged",
     "credit_bytes": "Bytes that each producer may have unacknowledged",
     "staged_bytes": "Bytes staged and not published",
     "staged_batches": "Batches staged and not published",
-    "max_batch_bytes": "Most bytes of a batch",
-    "uptime_seconds": "How long it has been running",
+    "max_batch_bytes": "Maximum number of bytes of a batch",
+    "uptime_seconds": "Seconds since the collector started",
 }
 
 
@@ -86,7 +86,7 @@ def _lines(stats: Mapping[str, Any]) -> Iterator[str]:
     for name, text in _GAUGES.items():
         yield from _family(name, "gauge", text, [({}, stats[name])])
     if "archived" in stats:
-        text = "Offset behind the last archived row"
+        text = "Offset after the last archived row"
         yield from _family("archived", "gauge", text, [({}, stats["archived"])])
         text, works = "Whether the last copy succeeded", int(not stats["archive_failure"])
         yield from _family("archive_works", "gauge", text, [({}, works)])
@@ -109,7 +109,7 @@ def _lines(stats: Mapping[str, Any]) -> Iterator[str]:
 
 def _sync_times(times: Mapping[str, Any]) -> Iterator[str]:
     name = f"{_PREFIX}sync_seconds"
-    yield f"# HELP {name} How long syncs to the disk took"
+    yield f"# HELP {name} Duration of syncs to the disk"
     yield f"# TYPE {name} histogram"
     for end, count in times["buckets"].items():
         yield f"{name}_bucket{_labels({'le': str(float(end))})} {count}"

@@ -1,5 +1,6 @@
 """Proxies in the background, in their own threads and processes."""
 
+from .._exports import exports_only
 from ..constants import DeviceType
 from ..proxy import proxy
 from .basedevice import Device, ProcessDevice, ThreadDevice
@@ -25,3 +26,14 @@ __all__ = [
     "monitored_queue",
     "proxy",
 ]
+
+
+def __dir__() -> list[str]:
+    return exports_only(
+        globals(),
+        "basedevice",
+        "monitoredqueue",
+        "monitoredqueuedevice",
+        "proxydevice",
+        "proxysteerabledevice",
+    )

@@ -6,6 +6,7 @@ from multiprocessing import Process
 from threading import Thread
 from typing import TYPE_CHECKING, Any, ClassVar, Unpack
 
+from .._exports import exports_only
 from ..constants import ETERM, PUSH, DeviceType, Errno
 from ..context import Context
 from ..error import ZMQBindError, ZMQError
@@ -17,6 +18,10 @@ if TYPE_CHECKING:
     from .._typing import PortArguments
 
 __all__ = ["BackgroundDevice", "Device", "ProcessDevice", "ThreadDevice"]
+
+
+def __dir__() -> list[str]:
+    return exports_only(globals())
 
 
 class Device:

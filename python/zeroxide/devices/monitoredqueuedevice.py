@@ -1,5 +1,6 @@
 """Devices around `monitored_queue`."""
 
+from .._exports import exports_only
 from ..constants import PUB
 from .monitoredqueue import monitored_queue
 from .proxydevice import ProcessProxy, Proxy, ProxyBase, ThreadProxy
@@ -10,6 +11,10 @@ __all__ = [
     "ProcessMonitoredQueue",
     "ThreadMonitoredQueue",
 ]
+
+
+def __dir__() -> list[str]:
+    return exports_only(globals())
 
 
 class MonitoredQueueBase(ProxyBase):

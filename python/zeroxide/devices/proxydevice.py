@@ -2,6 +2,7 @@
 
 from typing import TYPE_CHECKING, Any, Unpack
 
+from .._exports import exports_only
 from ..constants import PUB
 from ..proxy import proxy
 from ..socket import Socket
@@ -12,6 +13,10 @@ if TYPE_CHECKING:
     from .._typing import PortArguments
 
 __all__ = ["ProcessProxy", "Proxy", "ProxyBase", "ThreadProxy"]
+
+
+def __dir__() -> list[str]:
+    return exports_only(globals())
 
 
 class ProxyBase(Device):

@@ -2,6 +2,7 @@
 
 from typing import TYPE_CHECKING, Any, Unpack
 
+from .._exports import exports_only
 from ..constants import PAIR, PUB
 from ..proxy import proxy_steerable
 from ..socket import Socket
@@ -17,6 +18,10 @@ __all__ = [
     "ProxySteerableBase",
     "ThreadProxySteerable",
 ]
+
+
+def __dir__() -> list[str]:
+    return exports_only(globals())
 
 
 class ProxySteerableBase(ProxyBase):

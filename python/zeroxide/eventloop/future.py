@@ -14,11 +14,16 @@ from tornado.concurrent import Future
 from tornado.ioloop import IOLoop
 
 from .. import _future, _native
+from .._exports import exports_only
 from .._typing import PolledT
 from ..context import Context as _Context
 from ..socket import Socket as _Socket
 
 __all__ = ["CancelledError", "Context", "Poller", "Socket"]
+
+
+def __dir__() -> list[str]:
+    return exports_only(globals())
 
 
 class CancelledError(Exception):

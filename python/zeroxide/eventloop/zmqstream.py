@@ -19,6 +19,7 @@ from tornado.ioloop import IOLoop
 from tornado.log import gen_log
 
 from .. import _native
+from .._exports import exports_only
 from .._future import _AsyncSocket
 from .._tracker import MessageTracker
 from ..constants import NOBLOCK, POLLIN, POLLOUT
@@ -33,6 +34,11 @@ if TYPE_CHECKING:
     from .._typing import StreamArguments
 
 __all__ = ["ZMQStream"]
+
+
+def __dir__() -> list[str]:
+    return exports_only(globals())
+
 
 # The message that was sent, and the result of the send.
 _OnSend: TypeAlias = Callable[[Sequence[Any], "MessageTracker | ZMQError | None"], object]

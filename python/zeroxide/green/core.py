@@ -12,7 +12,8 @@ from gevent.event import Event
 from gevent.hub import get_hub
 from gevent.socket import wait_read
 
-from .. import _native, as_zmq
+from .. import _checks, _native, as_zmq
+from .._exports import exports_only
 from .._native import LastPart, arrow_messages, strerror
 from ..constants import (
     DONTWAIT,
@@ -33,6 +34,11 @@ from .poll import _Poller, patiently
 from .waiting import Waiting, in_thread, others
 
 __all__ = ["_Context", "_Socket"]
+
+
+def __dir__() -> list[str]:
+    return exports_only(globals())
+
 
 _T = TypeVar("_T")
 
@@ -142,7 +148,13 @@ class _Socket(_BlockingSocket[bytes]):
             return self.send_batch(arrow_messages(data), flags)
 
         def send(
-            self, data: Any, flags: int = 0, copy: bool = True, track: bool = False, **kwargs: Any
+            self,
+            data: Any,
+            flags: int = 0,
+            copy: bool = True,
+            track: bool = False,
+            routing_id: int | None = None,
+            group: str | None = None,
         ) -> Any:
             attempt = super().send
             if flags not in _FLAGS:
@@ -150,7 +162,10 @@ class _Socket(_BlockingSocket[bytes]):
             if not flags & SNDMORE and (last := self._last_part([data], copy, track)):
                 return self._finish(last, flags)
             return self._call(
-                POLLOUT, SNDTIMEO, lambda flags: attempt(data, flags, copy, track, **kwargs), flags
+                POLLOUT,
+                SNDTIMEO,
+                lambda flags: attempt(data, flags, copy, track, routing_id, group),
+                flags,
             )
 
         def send_multipart(
@@ -213,6 +228,7 @@ class _Socket(_BlockingSocket[bytes]):
     def poll(self, timeout: float | None = None, flags: int = POLLIN) -> int:
         look = super().poll
         ready = look(0, flags)
+        timeout = _checks.milliseconds(timeout)
         if timeout == 0:
             return ready
         if ready:
@@ -239,6 +255,8 @@ class _Socket(_BlockingSocket[bytes]):
     def _wait_for(
         self, look: Callable[[], int], count: int, timeout: float | None, what: str
     ) -> int:
+        _checks.whole("count", count)
+        timeout = _checks.milliseconds(timeout)
         waiting, event = self._waiting_here(), Event()
 
         def enough() -> bool:
@@ -258,15 +276,16 @@ class _Socket(_BlockingSocket[bytes]):
         return _SocketEvents(self._event_stream(events), timeout)
 
     def flush(self, timeout: float | None = None) -> None:
-        in_thread(super().flush, timeout)
+        # A mistake in the thread would also be printed by gevent.
+        in_thread(super().flush, _checks.milliseconds(timeout))
 
     def get(self, option: int) -> Any:
         _tell_of_timeouts(option)
         return super().get(option)
 
-    def set(self, option: int, value: int | bytes) -> None:
+    def set(self, option: int, optval: int | bytes) -> None:
         _tell_of_timeouts(option)
-        super().set(option, value)
+        super().set(option, optval)
 
     def close(self, linger: int | None = None) -> None:
         super().close(linger)

@@ -2,10 +2,15 @@
 
 from typing import Any, NoReturn
 
+from .._exports import exports_only
 from ..constants import POLLIN
 from .poll import _Poller
 
 __all__ = ["device"]
+
+
+def __dir__() -> list[str]:
+    return exports_only(globals())
 
 
 def device(device_type: int, isocket: Any, osocket: Any) -> NoReturn:

@@ -8,14 +8,20 @@ import gevent
 from gevent.event import Event
 from gevent.hub import get_hub
 
-from .. import _native
+from .. import _checks, _native
+from .._exports import exports_only
 from .._typing import HasFileno, PolledT
 from ..constants import POLLERR, POLLIN, POLLOUT
-from ..poll import Poller
+from ..poll import Poller, select_timeout, to_select
 from ..poll import zmq_poll as _zmq_poll
 from .waiting import Waiting
 
 __all__ = ["_Poller", "patiently", "select", "zmq_poll"]
+
+
+def __dir__() -> list[str]:
+    return exports_only(globals())
+
 
 _T = TypeVar("_T")
 _P = TypeVar("_P", bound="int | HasFileno")
@@ -70,10 +76,15 @@ class _Watch:
     def __enter__(self) -> Event:
         return self.event
 
-    def __exit__(self, *_exception: object) -> None:
+    def stop(self) -> None:
+        """Stops watching descriptors, before they are closed."""
         for io in self._ios:
             io.stop()
             io.close()
+        self._ios.clear()
+
+    def __exit__(self, *_exception: object) -> None:
+        self.stop()
         for waiting in self._joined:
             waiting.leave(self.event)
         for waiting in self._own:
@@ -131,11 +142,8 @@ def select(
     Returns:
         Three lists of what is ready.
     """
-    wanted: dict[_P, int] = {}
-    for items, event in ((rlist, POLLIN), (wlist, POLLOUT), (xlist, POLLERR)):
-        for item in items:
-            wanted[item] = wanted.get(item, 0) | event
-    ready = zmq_poll(list(wanted.items()), -1 if timeout is None else timeout * 1000)
+    millis = select_timeout(timeout)
+    ready = zmq_poll(to_select(rlist, wlist, xlist), -1 if millis is None else millis)
     return (
         [item for item, events in ready if events & POLLIN],
         [item for item, events in ready if events & POLLOUT],
@@ -147,4 +155,4 @@ class _Poller(Poller[PolledT]):
     """Remembers what to wait for; waits in the greenlet only."""
 
     def poll(self, timeout: float | None = None) -> list[tuple[PolledT, int]]:
-        return zmq_poll(self.sockets, -1 if timeout is None or timeout < 0 else timeout)
+        return zmq_poll(self.sockets, _checks.milliseconds(timeout))

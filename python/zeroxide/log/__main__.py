@@ -67,21 +67,23 @@ class Printer:
 
 def _parser() -> Parser:
     parser = Parser(
-        prog=f"python3 -m {__package__}", description="Shows what a PUBHandler publishes."
+        prog=f"python3 -m {__package__}", description="Prints the records of a PUBHandler."
     )
-    parser.add_argument("zmq_pub_url", help="where the publisher is: tcp://127.0.0.1:12345")
+    parser.add_argument("zmq_pub_url", help="the publisher's endpoint, as in tcp://127.0.0.1:12345")
     parser.add_argument(
-        "-t", "--topic", default="", help="shows only messages whose topic begins so"
+        "-t", "--topic", default="", help="show only messages whose topic begins with this"
     )
-    parser.add_argument("--timestamp", action="store_true", help="shows when a message came")
-    parser.add_argument("--separator", default=" | ", help="between topic and message; %(default)r")
+    parser.add_argument("--timestamp", action="store_true", help="show the time of receipt")
+    parser.add_argument(
+        "--separator", default=" | ", help="text between topic and message (default: %(default)r)"
+    )
     parser.add_argument(
         "--dateformat",
         default="%Y-%m-%d %H:%M",
-        help="of --timestamp, as strftime has it",
+        help="format of --timestamp, as for strftime",
     )
-    parser.add_argument("--align", action="store_true", help="one column per part of a topic")
-    parser.add_argument("--color", action="store_true", help="a color per level")
+    parser.add_argument("--align", action="store_true", help="align the parts of topics in columns")
+    parser.add_argument("--color", action="store_true", help="color the messages by level")
     return parser
 
 

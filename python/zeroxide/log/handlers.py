@@ -11,11 +11,17 @@ from collections.abc import Callable
 from copy import copy
 from typing import Any
 
+from .._exports import exports_only
 from ..constants import PUB
 from ..context import Context
 from ..socket import Socket
 
 __all__ = ["TOPIC_DELIM", "PUBHandler", "TopicLogger"]
+
+
+def __dir__() -> list[str]:
+    return exports_only(globals())
+
 
 # Between topic and text: ``log.info("disk::almost full")``.
 TOPIC_DELIM = "::"
@@ -31,7 +37,7 @@ class PUBHandler(logging.Handler):
         interface_or_socket: A PUB socket that is bound or connected, or an address to bind
             one to.
         context: The context that makes the socket; None makes a new one.
-        root_topic: What every topic begins with.
+        root_topic: The beginning of every topic.
 
     Source:
         pyzmq's ``zmq.log.handlers.PUBHandler``
@@ -49,6 +55,8 @@ class PUBHandler(logging.Handler):
         root_topic: str = "",
     ) -> None:
         super().__init__()
+        if context is not None and not isinstance(context, Context):
+            raise TypeError(f"context takes a zmq.Context, not {context!r}")
         self.root_topic = root_topic
         where = "%(levelname)s %(filename)s:%(lineno)d - %(message)s"
         self.formatters = {
@@ -79,10 +87,15 @@ class PUBHandler(logging.Handler):
         """Sets `root_topic`.
 
         Args:
-            root_topic: What every topic begins with; empty if topics begin with the level.
+            root_topic: The beginning of every topic; empty if topics begin with the level.
+
+        Raises:
+            TypeError: It is not text.
         """
         if isinstance(root_topic, bytes):
             root_topic = root_topic.decode()
+        if not isinstance(root_topic, str):
+            raise TypeError(f"root_topic takes text, not {root_topic!r}")
         self._root_topic = root_topic
 
     def setFormatter(self, fmt: logging.Formatter | None, level: int = logging.NOTSET) -> None:
@@ -91,7 +104,12 @@ class PUBHandler(logging.Handler):
         Args:
             fmt: The formatter; None for the default of `logging`.
             level: The level it is for; ``logging.NOTSET`` means all.
+
+        Raises:
+            TypeError: `level` is not a number.
         """
+        if not isinstance(level, int):
+            raise TypeError(f"level takes a number such as logging.INFO, not {level!r}")
         if level == logging.NOTSET:
             self.formatters = dict.fromkeys(self.formatters, fmt)
         else:
@@ -145,7 +163,7 @@ class TopicLogger(logging.Logger):
             level: The level, as in `logging`.
             topic: The topic.
             msg: The message.
-            *args: What to fill into the message.
+            *args: The values for the message's placeholders.
             **kwargs: Further arguments of `logging.Logger.log`.
         """
         kwargs["stacklevel"] = kwargs.get("stacklevel", 1) + 1

@@ -20,6 +20,7 @@ Names carry their unit: ``timeout_s`` is in seconds, ``linger_ms`` in millisecon
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from .._exports import exports_only
 from ._archive import Archiver, archive_segments
 from ._client import Client, Info, Published
 from ._collector import Collector, Grant, NamedGrant, Recovery, Role
@@ -34,7 +35,15 @@ from ._errors import (
 from ._files import FilesLog
 from ._follow import Follower, Record, Start
 from ._producer import Delivery, Headers, Producer, Row, Timestamp, Value
-from ._stats import CollectorStats, ProducerStats, SyncTimes, TargetStats
+from ._stats import (
+    CollectorStats,
+    ProducerAtCollector,
+    ProducerStats,
+    SyncTimes,
+    TargetStats,
+    TopicStats,
+    Unlisted,
+)
 
 if TYPE_CHECKING:
     from ._asyncio import AsyncClient as AsyncClient
@@ -62,6 +71,7 @@ __all__ = [
     "NamedGrant",
     "NotAcknowledged",
     "Producer",
+    "ProducerAtCollector",
     "ProducerStats",
     "Published",
     "Record",
@@ -73,9 +83,16 @@ __all__ = [
     "SyncTimes",
     "TargetStats",
     "Timestamp",
+    "TopicStats",
+    "Unlisted",
     "Value",
     "archive_segments",
 ]
+
+
+def __dir__() -> list[str]:
+    return exports_only(globals())
+
 
 # Programs without asyncio do not load it.
 _IN_ASYNCIO = ("AsyncClient", "AsyncFollower", "AsyncProducer")
@@ -102,6 +119,3 @@ if not TYPE_CHECKING:  # a type checker reports a name that does not exist
                 _adopt(form, getattr(forms, form))
             return globals()[name]
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-
-    def __dir__() -> list[str]:
-        return sorted({*globals(), *__all__})

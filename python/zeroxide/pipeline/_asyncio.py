@@ -1,23 +1,29 @@
-"""The asyncio forms of producers and clients."""
+"""Producers and clients for asyncio.
+
+The file is long because each call repeats its signature and its documentation for this form.
+"""
 
 import asyncio
 import contextlib
 import time
+import weakref
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from datetime import datetime
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
-from .. import _native
+from .. import _checks, _native
+from .._native import ArrowTable
 from .._optional import needed_by
 from .._turns import others
 from .._typing import ArrowData
 from ._client import Client, Info, Published
 from ._errors import CollectorError, NotAcknowledged
 from ._follow import FollowerBase, Record, Start
-from ._producer import SPOOLED, Delivery, Headers, ProducerBase, Row, Timestamp, Value
+from ._producer import SPOOLED, Delivery, Headers, ProducerBase, Row, Timestamp, Value, tell
 from ._renamed import renamed
+from ._threads import Threads
 
 if TYPE_CHECKING:
     from .. import _pyarrow as pyarrow
@@ -27,7 +33,7 @@ __all__ = ["AsyncClient", "AsyncFollower", "AsyncProducer"]
 
 _T = TypeVar("_T")
 
-# A follower that waits looks at its connection every so many seconds, whatever happens.
+# A waiting follower checks its connection at least this often, in seconds.
 _LOOK = 1.0
 
 
@@ -61,6 +67,7 @@ class AsyncProducer(ProducerBase):
         # Below this row everything is acknowledged, for each collector.
         self._acked = [0] * len(self._endpoints)
         self._progress: asyncio.Event = asyncio.Event()
+        self._threads = Threads()
 
     async def send(  # type: ignore[override]
         self,
@@ -169,9 +176,14 @@ class AsyncProducer(ProducerBase):
         self._watch()
         if isinstance(values, list | tuple):
             take = super().send_batch
-            return await asyncio.to_thread(take, list(values), key, topic, headers, timestamp)
+            return await self._threads.run(take, list(values), key, topic, headers, timestamp)
         if isinstance(values, str | bytes):
             raise TypeError("send_batch takes many values; send takes one")
+        if not isinstance(values, Iterable):
+            raise TypeError(
+                "send_batch takes a list of values, or anything to iterate over,"
+                f" not {_checks.shown(values)}"
+            )
         taken, left = 0, {}
         try:
             for row in values:
@@ -184,7 +196,7 @@ class AsyncProducer(ProducerBase):
                 taken += 1
                 await others()
         except BaseException as error:
-            _tell(error, sent=taken, **left)
+            tell(error, sent=taken, **left)
             raise
         return taken
 
@@ -199,7 +211,7 @@ class AsyncProducer(ProducerBase):
             The number of rows.
         """
         self._watch()
-        return await asyncio.to_thread(super().send_arrow, data)
+        return await self._threads.run(super().send_arrow, data)
 
     @renamed(timeout="timeout_s")
     async def flush(self, timeout_s: float | None = None) -> None:
@@ -214,6 +226,8 @@ class AsyncProducer(ProducerBase):
             Refused: Once, if rows were set aside, or if the collector lost rows that it had
                 acknowledged. The other rows are sent as usual.
         """
+        if timeout_s is not None:
+            _checks.number("timeout_s", timeout_s)
         self._watch()
         await others()
         marks = self._mark()
@@ -250,7 +264,8 @@ class AsyncProducer(ProducerBase):
             if not self._is_kept(error):
                 raise
         finally:
-            await asyncio.to_thread(self._end)
+            await self._threads.run(self._end)
+            self._threads.close()
             self._report()
             self._collect()
             if self._loop is not None:
@@ -269,7 +284,7 @@ class AsyncProducer(ProducerBase):
     async def _step(self, limit: float | None = None) -> None:
         """Waits until something happens, or for a moment."""
         self._progress.clear()
-        # Patience may be over without anything having happened.
+        # The wait may end without an event.
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(self._progress.wait(), min(0.25, limit or 0.25))
 
@@ -317,10 +332,10 @@ class AsyncProducer(ProducerBase):
 
 
 class AsyncFollower(FollowerBase):
-    """Rows of a log as they come, for ``async for``; made by `AsyncClient.follow`.
+    """Rows of a log as they arrive, for ``async for``; made by `AsyncClient.follow`.
 
     The iteration waits in the event loop, without a thread. It ends when the follower is
-    closed, or when no row came for `timeout_s` seconds; with ``timeout_s=0`` it reads the
+    closed, or when no row arrived for `timeout_s` seconds; with ``timeout_s=0`` it reads the
     rows that are there when it begins. It survives restarts of the collector. A task that is cancelled while it waits loses no row. One task at a time may
     iterate.
 
@@ -339,12 +354,15 @@ class AsyncFollower(FollowerBase):
     """
 
     _is_waited_for = False
-    # What a wait in the loop waits for.
+    # The future that a wait in the loop awaits.
     _ready: "asyncio.Future[None] | None" = None
     # The descriptors of that wait.
     _watched: Sequence[int] = ()
-    # The thread that asks the collector where to begin.
-    _beginning: "asyncio.Future[_native.Follow] | None" = None
+    # The task that asks the collector where to begin, and the number of tasks that await it.
+    _beginning: "asyncio.Task[_native.Follow] | None" = None
+    _beginners = 0
+    # Those of the client.
+    _threads: Threads
 
     def __aiter__(self) -> Self:
         return self
@@ -360,7 +378,7 @@ class AsyncFollower(FollowerBase):
             self._put(*found)
         return self._take()
 
-    async def tables(self) -> AsyncIterator[_native.ArrowTable]:
+    async def tables(self) -> AsyncIterator[ArrowTable]:
         """The rows in tables instead, one for each batch of the log.
 
         Returns:
@@ -391,11 +409,11 @@ class AsyncFollower(FollowerBase):
             yield pyarrow.record_batch(table)
 
     async def commit(self, offset: int | None = None) -> int:
-        """Keeps the position of the group at the collector; see `Follower.commit`.
+        """Stores the position of the group at the collector; see `Follower.commit`.
 
         Args:
-            offset: The first offset that the group still needs. Default: `position`, behind
-                the last row that was handed out.
+            offset: The first offset that the group still needs. Default: `position`, after the last
+                row that was returned.
 
         Returns:
             The position that was committed.
@@ -407,7 +425,7 @@ class AsyncFollower(FollowerBase):
         """
         await self._begun()
         # The position of this moment: other tasks may read on before the thread runs.
-        return await asyncio.to_thread(self._commit, *self._to_commit(offset))
+        return await self._threads.run(self._commit, *self._to_commit(offset))
 
     async def close(self) -> None:
         """Ends the iteration, also one that waits in another task, and the connection."""
@@ -425,14 +443,29 @@ class AsyncFollower(FollowerBase):
         return self._follow
 
     async def _shared(self, begin: Callable[[], _native.Follow]) -> _native.Follow:
-        """Begins in a thread. A task that is cancelled leaves the thread to the next task."""
+        """Begins. If the task is cancelled, the next task awaits what it has begun."""
         if self._beginning is None:
-            self._beginning = asyncio.get_running_loop().run_in_executor(None, begin)
+            self._beginning = asyncio.create_task(self._threads.run(begin))
             self._beginning.add_done_callback(self._on_begun)
-        return await asyncio.shield(self._beginning)
+        beginning = self._beginning
+        self._beginners += 1
+        try:
+            return await asyncio.shield(beginning)
+        finally:
+            self._beginners -= 1
+            if not beginning.done():
+                # A program that waits for a short time, again and again, gets ahead, too.
+                beginning.get_loop().call_later(_LOOK, self._give_up, beginning)
 
-    def _on_begun(self, beginning: "asyncio.Future[_native.Follow]") -> None:
-        self._beginning = None
+    def _give_up(self, beginning: "asyncio.Task[_native.Follow]") -> None:
+        """Ends what was begun if no task has come to await it."""
+        if self._beginning is beginning and not self._beginners:
+            self._beginning = None
+            beginning.cancel()
+
+    def _on_begun(self, beginning: "asyncio.Task[_native.Follow]") -> None:
+        if self._beginning is beginning:
+            self._beginning = None
         _look(beginning)
 
     async def _wait(
@@ -456,7 +489,7 @@ class AsyncFollower(FollowerBase):
             self._is_waited_for = False
 
     async def _readable(self, descriptors: list[int], limit: float) -> None:
-        """Waits in the loop until a descriptor is readable, or for so many seconds."""
+        """Waits in the loop until a descriptor is readable or the time is up (in seconds)."""
         loop = asyncio.get_running_loop()
         self._ready = loop.create_future()
         timer = loop.call_later(limit, self._look)
@@ -496,8 +529,9 @@ class AsyncFollower(FollowerBase):
 class AsyncClient:
     """A `Client` for asyncio, also available as `zeroxide.asyncio.Client`.
 
-    Its options and methods are those of `Client`; calls are awaited, and run in threads of
-    the event loop. `follow` waits in the loop itself.
+    Its options and methods are those of `Client`, and calls are awaited. `follow` waits in the
+    loop itself, and other calls wait in threads of the client, up to eight at a time. When a
+    task is cancelled, its call ends.
 
     Args:
         endpoint: The collector's address.
@@ -537,6 +571,8 @@ class AsyncClient:
             public_key=public_key,
             secret_key=secret_key,
         )
+        self._threads = Threads()
+        self._followers: weakref.WeakSet[AsyncFollower] = weakref.WeakSet()
 
     @property
     def endpoint(self) -> str:
@@ -549,7 +585,7 @@ class AsyncClient:
         Returns:
             Its offsets, size, and times of receipt.
         """
-        return await asyncio.to_thread(self._client.info)
+        return await self._threads.run(self._client.info)
 
     async def groups(self) -> dict[str, int]:
         """The positions of all groups of consumers; see `Client.groups`.
@@ -557,7 +593,7 @@ class AsyncClient:
         Returns:
             For each group the offset below which it needs nothing any more.
         """
-        return await asyncio.to_thread(self._client.groups)
+        return await self._threads.run(self._client.groups)
 
     async def drop_group(self, group: str) -> bool:
         """Forgets a group of consumers; see `Client.drop_group`.
@@ -568,7 +604,7 @@ class AsyncClient:
         Returns:
             Whether there was such a group.
         """
-        return await asyncio.to_thread(self._client.drop_group, group)
+        return await self._threads.run(self._client.drop_group, group)
 
     async def committed(self, group: str) -> int | None:
         """The position of a group of consumers; see `Client.committed`.
@@ -579,10 +615,10 @@ class AsyncClient:
         Returns:
             The first offset that the group still needs; None if it has not committed.
         """
-        return await asyncio.to_thread(self._client.committed, group)
+        return await self._threads.run(self._client.committed, group)
 
     async def commit(self, group: str, offset: int, *, generation: str | None = None) -> int:
-        """Keeps the position of a group of consumers; see `Client.commit`.
+        """Stores the position of a group of consumers; see `Client.commit`.
 
         Args:
             group: The group's name.
@@ -593,7 +629,7 @@ class AsyncClient:
             The position that was committed.
         """
         call = self._client.commit
-        return await asyncio.to_thread(call, group, offset, generation=generation)
+        return await self._threads.run(call, group, offset, generation=generation)
 
     async def offset_at(self, timestamp: datetime | float | int) -> int:
         """The first offset that was received at a time or later; see `Client.offset_at`.
@@ -604,19 +640,19 @@ class AsyncClient:
         Returns:
             The offset.
         """
-        return await asyncio.to_thread(self._client.offset_at, timestamp)
+        return await self._threads.run(self._client.offset_at, timestamp)
 
     async def offset_after(self, start: int, size: int) -> int:
-        """The end of a range of about so many bytes; see `Client.offset_after`.
+        """The end of a range of about `size` bytes; see `Client.offset_after`.
 
         Args:
             start: The first offset.
             size: Bytes that the rows take in the log.
 
         Returns:
-            The offset behind the range.
+            The offset after the range.
         """
-        return await asyncio.to_thread(self._client.offset_after, start, size)
+        return await self._threads.run(self._client.offset_after, start, size)
 
     async def fetch(
         self,
@@ -635,12 +671,12 @@ class AsyncClient:
 
         Args:
             start: The first offset.
-            end: The offset behind the last row.
+            end: The offset after the last row.
             topics: Only rows whose topic begins with one of these.
             partition: The content of the column of that name.
             headers: Whether there is a column of headers.
             frames: Whether there is a column of all frames of a message.
-            max_bytes: About how many bytes to ask for at once.
+            max_bytes: The size of the answers to ask for, approximately, in bytes.
             log_id: The log that the offsets belong to.
             generation: The generation of the row before `start`.
 
@@ -661,7 +697,7 @@ class AsyncClient:
             log_id=log_id,
             generation=generation,
         )
-        while (table := await asyncio.to_thread(next, tables, None)) is not None:
+        while (table := await self._threads.run(next, tables, None)) is not None:
             yield pyarrow.record_batch(table)
 
     def follow(
@@ -673,9 +709,9 @@ class AsyncClient:
         timeout_s: float | None = None,
         max_bytes: int = 8 << 20,
     ) -> AsyncFollower:
-        """Reads rows as they come, waiting for those that are not there yet.
+        """Reads rows as they arrive, waiting for those that are not there yet.
 
-        Where to begin is asked with the first row, or at the beginning of an ``async with``
+        The start position is requested with the first row, or at the beginning of an ``async with``
         block.
 
         Args:
@@ -685,16 +721,19 @@ class AsyncClient:
                 group's position; without one, the earliest row.
             timeout_s: Seconds without a row after which the iteration ends; 0 reads only
                 the rows that are there. Default: None, no limit.
-            max_bytes: About how many bytes to ask for at once.
+            max_bytes: The size of the answers to ask for, approximately, in bytes.
 
         Returns:
-            An asynchronous iterator over rows.
+            An asynchronous iterator over rows, which is closed when the client is closed.
 
         Raises:
             TypeError: If an argument is of the wrong type.
             ValueError: If `start` or a number is out of range.
         """
-        return AsyncFollower(self._client, topics, group, start, timeout_s, max_bytes)
+        follower = AsyncFollower(self._client, topics, group, start, timeout_s, max_bytes)
+        follower._threads = self._threads
+        self._followers.add(follower)
+        return follower
 
     async def stage(
         self, query: str, batch: int, partition: int, attempt: int, part: int, rows: ArrowData
@@ -713,7 +752,7 @@ class AsyncClient:
             The number of rows.
         """
         call = self._client.stage
-        return await asyncio.to_thread(call, query, batch, partition, attempt, part, rows)
+        return await self._threads.run(call, query, batch, partition, attempt, part, rows)
 
     async def publish(
         self, query: str, batch: int, parts: Iterable[tuple[int, int, int]]
@@ -728,7 +767,7 @@ class AsyncClient:
         Returns:
             The offsets of the rows.
         """
-        return await asyncio.to_thread(self._client.publish, query, batch, list(parts))
+        return await self._threads.run(self._client.publish, query, batch, parts)
 
     async def abort(
         self, query: str, batch: int, attempts: Iterable[tuple[int, int]] | None = None
@@ -741,7 +780,7 @@ class AsyncClient:
             attempts: (partition, attempt) of those to forget. Default: None, all of the
                 batch.
         """
-        await asyncio.to_thread(self._client.abort, query, batch, attempts)
+        await self._threads.run(self._client.abort, query, batch, attempts)
 
     async def stats(self) -> "CollectorStats":
         """The collector's counters; see `Client.stats`.
@@ -749,11 +788,19 @@ class AsyncClient:
         Returns:
             A dict with the counters, see `CollectorStats`.
         """
-        return await asyncio.to_thread(self._client.stats)
+        return await self._threads.run(self._client.stats)
 
     async def close(self) -> None:
-        """Ends its connections. A later call makes new ones."""
+        """Ends its connections and closes its followers: loops over them end.
+
+        A later call makes new connections.
+        """
+        followers = list(self._followers)
+        self._followers.clear()
+        for follower in followers:
+            await follower.close()
         self._client.close()
+        self._threads.close()
 
     async def __aenter__(self) -> Self:
         return self
@@ -768,13 +815,6 @@ class AsyncClient:
 
     def __repr__(self) -> str:
         return f"<AsyncClient {self.endpoint}>"
-
-
-def _tell(error: BaseException, **told: Any) -> None:
-    # An exception that takes no attributes goes without.
-    with contextlib.suppress(AttributeError):
-        for name, value in told.items():
-            setattr(error, name, value)
 
 
 def _look(future: "asyncio.Future[Any]") -> None:

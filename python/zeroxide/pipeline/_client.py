@@ -1,4 +1,4 @@
-"""Clients: what a collector has, its rows, and the two steps of an exactly-once sink.
+"""Clients: the state of a collector, its rows, and the two steps of an exactly-once sink.
 
 client = Client("tcp://collector:5555")
 info = client.info()
@@ -9,19 +9,21 @@ for row in client.follow(group="report"):
 """
 
 import json
+import threading
+import weakref
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from operator import itemgetter
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from .. import _native
+from .. import _checks, _native
 from .._closing import Closing
 from .._hints import hinting
+from .._native import ArrowTable
 from .._optional import needed_by
 from .._typing import ArrowData
-from . import _checks
 from ._follow import Follower, Start
 from ._renamed import renamed
 
@@ -42,7 +44,7 @@ class Info:
     log_id: str
     #: The first offset that can be fetched.
     earliest: int
-    #: The offset behind the last row that can be fetched.
+    #: The offset after the last row that can be fetched.
     latest: int
     #: When the first and the last of these rows were received; None without rows.
     first_received: datetime | None
@@ -93,7 +95,7 @@ class Published(NamedTuple):
 
     #: The offset of the first row.
     first: int
-    #: The offset behind the last row.
+    #: The offset after the last row.
     end: int
     #: Whether they had been published before, by an earlier attempt.
     already: bool
@@ -144,11 +146,13 @@ class Client(_native.Client, Closing):
         secret_key: str | bytes | None = None,
     ) -> None:
         self.endpoint: str = _checks.endpoint(endpoint)
-        _checks.number("timeout_s", timeout_s)
+        self._followers: weakref.WeakSet[Follower] = weakref.WeakSet()
+        # A thread may close the client while another begins to follow.
+        self._adding = threading.Lock()
         self._open(
             endpoint,
-            timeout=timeout_s,
-            retries=retries,
+            timeout=_checks.number("timeout_s", timeout_s),
+            retries=_checks.whole("retries", retries, beyond=2**32),
             server_key=server_key,
             public_key=public_key,
             secret_key=secret_key,
@@ -188,10 +192,10 @@ class Client(_native.Client, Closing):
         Returns:
             The first offset that the group still needs; None if it has not committed.
         """
-        return self._position(group)
+        return self._position(_checks.name("group", group))
 
     def commit(self, group: str, offset: int, *, generation: str | None = None) -> int:
-        """Keeps the position of a group of consumers at the collector.
+        """Stores the position of a group of consumers at the collector.
 
         That deletes nothing, unless the collector was started with `retention_groups`.
 
@@ -208,6 +212,8 @@ class Client(_native.Client, Closing):
                 ``other-rows`` if it has another row there than `generation` says.
         """
         _checks.name("group", group)
+        if generation is not None:
+            _checks.name("generation", generation, "what Info.generation returned")
         self._commit(group, _checks.offset("offset", offset), generation)
         return offset
 
@@ -222,15 +228,19 @@ class Client(_native.Client, Closing):
 
         Raises:
             TypeError: If `timestamp` is none of these.
+            ValueError: If it is NaN, or too large.
         """
         if isinstance(timestamp, datetime):
             timestamp = timestamp.timestamp()
+        takes = (
+            "timestamp takes a datetime, a float of seconds or an int of microseconds since 1970"
+        )
         if isinstance(timestamp, bool) or not isinstance(timestamp, (int, float)):
-            raise TypeError(
-                "timestamp takes a datetime, a float of seconds or an int of microseconds since"
-                f" 1970, not {timestamp!r}"
-            )
-        micros = round(timestamp * 1e6) if isinstance(timestamp, float) else timestamp
+            raise TypeError(f"{takes}, not {_checks.shown(timestamp)}")
+        micros = timestamp * 1e6 if isinstance(timestamp, float) else timestamp
+        if not -(2**63) <= micros < 2**63:
+            raise ValueError(f"{takes}, not {_checks.shown(timestamp)}")
+        micros = round(micros)
         return self._offset_at(micros)
 
     def offset_after(self, start: int, size: int) -> int:
@@ -241,15 +251,13 @@ class Client(_native.Client, Closing):
             size: Bytes that the rows take in the log.
 
         Returns:
-            The offset behind the range: at least one row, if there is one, and never beyond
-            what can be fetched.
+            The offset after the range. The range has at least one row, if there is one, and only
+            rows that can be fetched.
 
         Raises:
             ValueError: If an argument is negative.
         """
-        if start < 0 or size < 0:
-            raise ValueError(f"there are no {size} bytes from offset {start} on")
-        return self._offset_after(start, size)
+        return self._offset_after(_checks.offset("start", start), _checks.whole("size", size))
 
     def fetch(
         self,
@@ -268,13 +276,13 @@ class Client(_native.Client, Closing):
 
         Args:
             start: The first offset.
-            end: The offset behind the last row.
+            end: The offset after the last row.
             topics: Only rows whose topic begins with one of these.
             partition: The content of the column of that name.
             headers: Whether there is a column of headers.
             frames: Whether there is a column of all frames of a message.
-            max_bytes: About how many bytes to ask for at once. Several requests are under
-                way at the same time.
+            max_bytes: The size of the answers to ask for, approximately, in bytes. Several
+                requests are under way at the same time.
             log_id: The log that the offsets belong to, from `Info.log_id`.
             generation: The generation of the row before `start`, when that was read.
 
@@ -314,7 +322,7 @@ class Client(_native.Client, Closing):
         max_bytes: int = 8 << 20,
         log_id: str | None = None,
         generation: str | None = None,
-    ) -> _native.Fetch:
+    ) -> Iterator[ArrowTable]:
         """As `fetch`, in tables for any Arrow library: pyarrow is not needed.
 
         Args:
@@ -336,18 +344,19 @@ class Client(_native.Client, Closing):
         """
         if _checks.offset("end", end) < _checks.offset("start", start):
             raise ValueError(f"there are no offsets from {start} to {end}")
-        if max_bytes < 1:
-            raise ValueError(f"max_bytes must be at least 1, not {max_bytes}")
+        for argument, value in (("log_id", log_id), ("generation", generation)):
+            if value is not None:
+                _checks.name(argument, value, "what Client.info() returned")
         return self._fetch(
             start,
             end,
-            topics=[topics] if isinstance(topics, str) else list(topics or ()),
-            max_bytes=max_bytes,
+            topics=_checks.topics("topics", topics),
+            max_bytes=_checks.size("max_bytes", max_bytes),
             log_id=log_id,
             generation=generation,
-            partition=partition,
-            headers=headers,
-            frames=frames,
+            partition=_checks.whole("partition", partition, beyond=2**31),
+            headers=_checks.flag("headers", headers),
+            frames=_checks.flag("frames", frames),
         )
 
     def follow(
@@ -359,24 +368,24 @@ class Client(_native.Client, Closing):
         timeout_s: float | None = None,
         max_bytes: int = 8 << 20,
     ) -> Follower:
-        """Reads rows as they come, waiting for those that are not there yet.
+        """Reads rows as they arrive, waiting for those that are not there yet.
 
         Args:
             topics: Only rows whose topic begins with this, or with one of these.
             group: The name of a group of consumers. The group's position is where a
-                follower begins, and what `Follower.commit` keeps. Two followers of a group
-                at the same time get all rows each: a group is a position, and shares
-                nothing out.
+                follower begins, and what `Follower.commit` keeps. Each of two
+                followers of a group gets all rows: a group only keeps a position.
             start: Where to begin: an offset, a datetime (the first row that was received
                 then or later), ``"earliest"`` or ``"latest"``. Default: the group's
                 position; without one, the earliest row.
             timeout_s: Seconds without a row after which the iteration ends. With 0, a loop
                 reads the rows that are there when it begins (the first one: those that
                 were there at this call). Default: None, no limit.
-            max_bytes: About how many bytes to ask for at once.
+            max_bytes: The size of the answers to ask for, approximately, in bytes.
 
         Returns:
-            An iterator over rows, which is closed at the end of a ``with`` block.
+            An iterator over rows, which is closed at the end of a ``with`` block, and when
+            the client is closed.
 
         Raises:
             CollectorGone: If the collector does not answer.
@@ -392,13 +401,15 @@ class Client(_native.Client, Closing):
             ```
         """
         follower = Follower(self, topics, group, start, timeout_s, max_bytes)
+        with self._adding:
+            self._followers.add(follower)
         follower._begin()
         return follower
 
     def stage(
         self, query: str, batch: int, partition: int, attempt: int, part: int, rows: ArrowData
     ) -> int:
-        """Brings rows to the collector's disk; no reader sees them before they are published.
+        """Writes rows to the collector's disk. Readers do not see them before they are published.
 
         Args:
             query: The name of the writer, such as a Spark query.
@@ -416,12 +427,17 @@ class Client(_native.Client, Closing):
             Refused: While the collector cannot accept them: ``too-many``, ``full``,
                 ``too-big``...
         """
-        return self._stage(query, batch, (partition, attempt), part, rows)
+        _check_batch(query, batch)
+        place = (
+            _checks.whole("partition", partition, beyond=2**32),
+            _checks.whole("attempt", attempt),
+        )
+        return self._stage(query, batch, place, _checks.whole("part", part, beyond=2**32), rows)
 
     def publish(self, query: str, batch: int, parts: Iterable[tuple[int, int, int]]) -> Published:
         """Shows staged rows to every reader: all of them or none, and once.
 
-        What else was staged for the batch is forgotten. A batch that was published before is
+        Other rows staged for the batch are discarded. A batch that was published before is
         not published again.
 
         Args:
@@ -436,12 +452,14 @@ class Client(_native.Client, Closing):
         Raises:
             Refused: With the code ``not-staged`` if a part is missing.
         """
-        return Published(*self._publish(query, batch, list(parts)))
+        _check_batch(query, batch)
+        wanted = _numbers("parts", parts, "(partition, attempt, number of parts)")
+        return Published(*self._publish(query, batch, wanted))
 
     def abort(
         self, query: str, batch: int, attempts: Iterable[tuple[int, int]] | None = None
     ) -> None:
-        """Forgets staged rows, also while they are being published.
+        """Discards staged rows, even while they are being published.
 
         Args:
             query: As it was given to `stage`.
@@ -452,7 +470,10 @@ class Client(_native.Client, Closing):
         Raises:
             Refused: With the code ``invalid`` if the batch is published.
         """
-        wanted = None if attempts is None else list(attempts)
+        _check_batch(query, batch)
+        wanted = (
+            None if attempts is None else _numbers("attempts", attempts, "(partition, attempt)")
+        )
         # An empty list forgets nothing, and not all of them.
         if wanted != []:
             self._abort(query, batch, wanted or [])
@@ -469,8 +490,39 @@ class Client(_native.Client, Closing):
         stats: CollectorStats = json.loads(self._stats())
         return stats
 
+    def close(self) -> None:
+        """Ends its connections and closes its followers: loops over them end.
+
+        A later call makes new connections.
+        """
+        with self._adding:
+            followers = list(self._followers)
+            self._followers.clear()
+        for follower in followers:
+            follower.close()
+        super().close()
+
     def __repr__(self) -> str:
         return f"<Client {self.endpoint}>"
+
+
+def _check_batch(query: str, batch: int) -> None:
+    _checks.name("query", query)
+    _checks.whole("batch", batch)
+
+
+def _numbers(argument: str, given: Iterable[tuple[int, ...]], form: str) -> list[Any]:
+    """The tuples of numbers, which have the form of `form`."""
+    takes = f"a list of {form}"
+    tuples = _checks.items(argument, given, takes)
+    names = form.strip("()").split(", ")
+    for one in tuples:
+        if not isinstance(one, tuple) or len(one) != len(names):
+            raise TypeError(f"{argument} takes {takes}, not {_checks.shown(given)}")
+        for name, value in zip(names, one, strict=True):
+            beyond = 2**63 if name == "attempt" else 2**32
+            _checks.whole(f"{argument}: {name}", value, beyond=beyond)
+    return tuples
 
 
 def _time(micros: int) -> datetime:

@@ -6,11 +6,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypedDict, cast
 
-from .. import _native
+from .. import _checks, _native
 from .._closing import Closing
 from .._hints import hinting
 from .._typing import ArrowData
-from . import _checks
 from ._renamed import renamed
 
 if TYPE_CHECKING:
@@ -26,13 +25,13 @@ Role: TypeAlias = Literal["produce", "fetch", "commit", "publish", "admin"]
 
 
 class NamedGrant(TypedDict, total=False):
-    """What the owner of a key may do, and the names under which it alone may produce."""
+    """The roles of a key's owner, and the producer names reserved for it."""
 
     roles: Iterable[Role]
     names: Iterable[str]
 
 
-# What the owner of a key may do.
+# The roles of a key's owner.
 Grant: TypeAlias = Iterable[Role] | NamedGrant
 
 
@@ -60,17 +59,17 @@ class Collector(_native.Collector, Closing):
 
     With a `secret_key`, everything that is bound is encrypted by CURVE, and the name of a
     producer belongs to the key that used it first. Without one, the collector binds only to
-    addresses that other machines do not reach, unless `open_to_network` is set.
+    addresses that other machines cannot reach, unless `open_to_network` is set.
 
     Args:
         directory: The folder of the log. It is created if it does not exist.
         bind: The address for producers, readers and sinks.
-        pull: Addresses for PUSH peers that know nothing but ZeroMQ. An address is bound
+        pull: Addresses for plain PUSH peers. An address is bound
             unless ``connect:`` precedes it.
         subscribe: Addresses of PUB peers, with topics: ``"tcp://ticker:5557 EUR USD"``, or
             an address and a list. An address is connected to unless ``bind:`` precedes it.
         dealer: Addresses for DEALER peers.
-        framing: What the messages of these peers look like: ``single`` (a value),
+        framing: The meaning of the frames of these peers' messages: ``single`` (a value),
             ``topic-first``, or ``envelope`` (topic, key, value, then a name and a value per
             header).
         keep_frames: Keeps all frames of their messages as well.
@@ -81,11 +80,10 @@ class Collector(_native.Collector, Closing):
         flush_ms: Milliseconds that a row waits for others before they are synced together.
         flush_rows: Rows that are synced without waiting any longer.
         segment_bytes: Size of a file of the log.
-        max_batch_bytes: The most bytes of a batch.
-        max_producers: The most producers that are served.
-        max_staged_bytes: The most bytes that sinks may stage before they publish.
-        staged_hours: Hours after which a staged batch is forgotten to which nothing was
-            added.
+        max_batch_bytes: The maximum number of bytes of a batch.
+        max_producers: The maximum number of connected producers.
+        max_staged_bytes: The maximum number of bytes that sinks may stage before they publish.
+        staged_hours: Hours after which a staged batch is discarded if nothing was added to it.
         credit_rows: Rows that all producers together may have unacknowledged.
         credit_bytes: Bytes that all producers together may have unacknowledged.
         advertise: The address that clients are given, if it is not `bind`.
@@ -95,12 +93,12 @@ class Collector(_native.Collector, Closing):
         archive: A folder or URL such as ``s3://bucket/ticks``, to which segments are copied
             once they are full, and all of them at the end.
         open_to_network: Lets every client that reaches the address write and read.
-        roles: What the owner of a key may do, by the name of its certificate or by its
-            public key, ``*`` for all others: some of ``produce``, ``fetch``, ``commit``,
+        roles: The roles of each key, by the name of its certificate or by the public key; ``*``
+            stands for all others: some of ``produce``, ``fetch``, ``commit``,
             ``publish`` and ``admin``, or a mapping with ``roles`` and ``names``, the names
             under which it alone may produce, each of which may end in ``*``. Default: every
             key may do everything.
-        max_names_per_connection: The most producers that share a connection.
+        max_names_per_connection: The maximum number of producers on one connection.
 
     Raises:
         Refused: With the code ``locked`` while another collector uses the folder.
@@ -148,38 +146,44 @@ class Collector(_native.Collector, Closing):
         roles: Mapping[str, Grant] | None = None,
         max_names_per_connection: int = 64,
     ) -> None:
+        #: Whether a key decides who may read.
+        self._needs_key = secret_key is not None
         if archive is not None:
             self._hold(0)  # retention waits for the archive
         self._open(
-            directory,
-            bind,
+            _checks.path("directory", directory),
+            _checks.name("bind", bind, "an address"),
             pull=_listed("pull", pull),
-            subscribe=[_subscription(one) for one in _listed("subscribe", subscribe)],
+            subscribe=[_subscription(one) for one in _listed("subscribe", subscribe, None)],
             dealer=_listed("dealer", dealer),
-            framing=framing,
-            keep_frames=keep_frames,
+            framing=_checks.name("framing", framing, "'single', 'topic-first' or 'envelope'"),
+            keep_frames=_checks.flag("keep_frames", keep_frames),
             retention_bytes=None
             if retention_bytes is None
             else _checks.size("retention_bytes", retention_bytes),
             retention_seconds=None
             if retention_hours is None
             else _checks.number("retention_hours", retention_hours) * 3600,
-            retention_groups=retention_groups,
+            retention_groups=_checks.flag("retention_groups", retention_groups),
             flush_seconds=_checks.number("flush_ms", flush_ms) / 1000,
-            flush_rows=flush_rows,
+            flush_rows=_checks.whole("flush_rows", flush_rows),
             segment_bytes=_checks.size("segment_bytes", segment_bytes),
             max_batch_bytes=_checks.size("max_batch_bytes", max_batch_bytes),
-            max_producers=max_producers,
+            max_producers=_checks.whole("max_producers", max_producers),
             max_staged_bytes=_checks.size("max_staged_bytes", max_staged_bytes),
             staged_seconds=_checks.number("staged_hours", staged_hours) * 3600,
-            credit_rows=credit_rows,
+            credit_rows=_checks.whole("credit_rows", credit_rows),
             credit_bytes=_checks.size("credit_bytes", credit_bytes),
-            advertise=advertise,
+            advertise=None
+            if advertise is None
+            else _checks.name("advertise", advertise, "an address"),
             secret_key=secret_key,
             allow=allow,
-            open_to_network=open_to_network,
+            open_to_network=_checks.flag("open_to_network", open_to_network),
             roles=None if roles is None else _granted(roles),
-            max_names_per_connection=max_names_per_connection,
+            max_names_per_connection=_checks.whole(
+                "max_names_per_connection", max_names_per_connection
+            ),
         )
         if archive is not None:
             from ._archive import Archiver
@@ -205,13 +209,15 @@ class Collector(_native.Collector, Closing):
             timeout_s: Seconds to wait for the disk; None means no limit.
 
         Returns:
-            The offset of the first row and that behind the last one. No other rows come in
+            The offset of the first row and the offset after the last one. No other rows are in
             between.
 
         Raises:
             Refused: If they cannot be written. Some of them may be in the log then.
             TypeError: If `rows` is a single row.
         """
+        if timeout_s is not None:
+            _checks.number("timeout_s", timeout_s)
         if hasattr(rows, "__arrow_c_array__") or hasattr(rows, "__arrow_c_stream__"):
             return self._append_arrow(cast(ArrowData, rows), timeout_s)
         if isinstance(rows, (bytes, bytearray, memoryview, str, Mapping)):
@@ -244,9 +250,9 @@ class Collector(_native.Collector, Closing):
         return self.stats()["groups"]
 
     def close(self) -> None:
-        """Accepts what is on its way, syncs and acknowledges it, and ends.
+        """Accepts the rows in transit, syncs and acknowledges them, and ends.
 
-        What is not in the `archive` yet is copied there. Closing again does nothing.
+        Segments that are not in the `archive` yet are copied there. Closing again does nothing.
 
         Raises:
             CollectorError: If the log could not be written.
@@ -269,15 +275,22 @@ class Collector(_native.Collector, Closing):
         return f"<{type(self).__module__}.{type(self).__qualname__} {where}>"
 
 
-def _listed(name: str, values: Iterable[Any]) -> list[Any]:
-    """The values; one alone is a mistake that would be taken apart into characters."""
+def _listed(name: str, values: Iterable[Any], kind: type | None = str) -> list[Any]:
+    """The values. A single text is a mistake, because it would be split into characters."""
     if isinstance(values, str):
         raise TypeError(f"{name} is a list of addresses, not one: [{values!r}]")
-    return list(values)
+    listed = _checks.items(name, values, "a list of addresses")
+    if kind is not None and not all(isinstance(value, kind) for value in listed):
+        raise TypeError(f"{name} takes a list of addresses, not {_checks.shown(values)}")
+    return listed
 
 
 def _granted(roles: Mapping[str, Grant]) -> list[tuple[str, list[str], list[str]]]:
-    """Who may do what, and under which names."""
+    """The roles of each key, and its producer names."""
+    if not isinstance(roles, Mapping):
+        raise TypeError(
+            f"roles takes a dict such as {{'sensor-*': ['produce']}}, not {_checks.shown(roles)}"
+        )
     granted = []
     for who, grant in roles.items():
         given = grant if isinstance(grant, Mapping) else {"roles": grant}
@@ -287,8 +300,19 @@ def _granted(roles: Mapping[str, Grant]) -> list[tuple[str, list[str], list[str]
         kinds, names = given.get("roles", ()), given.get("names", ())
         if isinstance(kinds, str) or isinstance(names, str):
             raise TypeError(f"roles[{who!r}] has lists of roles and names, not a text")
-        granted.append((who, list(kinds), list(names)))
+        granted.append(
+            (
+                _checks.name("roles: a key of the dict", who, "the name of a certificate or '*'"),
+                _texts(f"roles[{who!r}]", kinds, "a list of roles"),
+                _texts(f"roles[{who!r}]: names", names, "a list of names"),
+            )
+        )
     return granted
+
+
+def _texts(argument: str, given: Any, what: str) -> list[str]:
+    texts = _checks.items(argument, given, what)
+    return [_checks.name(argument, text, what) for text in texts]
 
 
 def _subscription(one: str | tuple[str, Iterable[str]]) -> tuple[str, list[str]]:
@@ -296,5 +320,9 @@ def _subscription(one: str | tuple[str, Iterable[str]]) -> tuple[str, list[str]]
     if isinstance(one, str):
         address, *topics = one.split() or [""]
         return address, topics
-    address, given = one
-    return address, _listed("topics", given)
+    if not isinstance(one, tuple) or len(one) != 2 or not isinstance(one[0], str):
+        raise TypeError(
+            "subscribe takes addresses, each alone or with its topics:"
+            f" ('tcp://host:5556', ['temperature']), not {_checks.shown(one)}"
+        )
+    return one[0], _checks.topics("subscribe: the topics", one[1])

@@ -1,7 +1,7 @@
-"""What goes wrong between a collector and those who write to it and read from it.
+"""Errors between a collector and its writers and readers.
 
-Every text says what happened, where, and what to do about it; the attributes hold the
-same for programs. They travel between processes: Spark's executors raise them, too.
+Every text says what happened, where, and what to do about it. The attributes hold the same facts
+for programs. The errors can be pickled, because Spark's executors raise them, too.
 """
 
 from typing import Any, Self
@@ -19,18 +19,18 @@ __all__ = [
 
 
 class CollectorError(ZMQBaseError):
-    """The base class of what collectors, producers and clients raise."""
+    """The base class of the errors of collectors, producers and clients."""
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # Exceptions are pickled as a call with their text; these have more to say.
+        # By default an exception is pickled with its text only; these have further attributes.
         return _restore, (type(self), self.args, self.__dict__)
 
 
 class CollectorGone(CollectorError, TimeoutError):
     """A collector did not answer in time.
 
-    A producer keeps what is not acknowledged and continues to try: it can be used again as
-    soon as the collector is back.
+    A producer keeps unacknowledged rows and keeps trying, so it can be used again as soon as the
+    collector is back.
 
     Args:
         text: The text.

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .. import _native
 from .._closing import Closing
+from .._native import ArrowTable
 from .._optional import needed_by
 from ._client import Info
 from ._errors import CollectorError, DataLoss, Refused
@@ -452,7 +453,7 @@ class FilesLog(Closing):
 
     def _tables(
         self, segment: Segment, start: int, end: int, max_bytes: int, wanted: tuple[Any, ...]
-    ) -> Iterator[_native.ArrowTable]:
+    ) -> Iterator[ArrowTable]:
         """The rows of one segment."""
         try:
             index = segment.index()

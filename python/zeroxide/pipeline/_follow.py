@@ -1,13 +1,13 @@
-"""Following a log: rows as they come, and a position that survives the program."""
+"""Following a log: rows as they arrive, and a position that survives the program."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self, TypeAlias
 
-from .. import _native
+from .. import _checks, _native
 from .._closing import Closing
+from .._native import ArrowTable
 from .._optional import needed_by
-from . import _checks
 
 if TYPE_CHECKING:
     from .. import _pyarrow as pyarrow
@@ -17,7 +17,7 @@ __all__ = ["Follower", "FollowerBase", "Record", "Start"]
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
-# Where to begin: an offset, a time of receipt, or one end of the log.
+# The start: an offset, a time of receipt, or one end of the log.
 Start: TypeAlias = int | datetime | Literal["earliest", "latest"]
 
 
@@ -43,7 +43,7 @@ class Record(NamedTuple):
 
 
 class FollowerBase:
-    """What the blocking and the asyncio form share: the place to begin, and the position."""
+    """The common part of the blocking and the asyncio follower: the start and the position."""
 
     def __init__(
         self,
@@ -69,20 +69,20 @@ class FollowerBase:
         if group is not None:
             _checks.name("group", group)
         self._client = client
-        self._topics = [topics] if isinstance(topics, str) else list(topics or ())
+        self._topics = _checks.topics("topics", topics)
         self._group = group
         self._start = start
-        # Without time to wait, a loop reads the rows that are there when it begins.
+        # With a timeout of 0, a loop reads the rows that are there when it begins.
         self._is_bounded = timeout_s == 0
         self._timeout_s = timeout_s or None
         self._max_bytes = _checks.size("max_bytes", max_bytes)
         self._follow: _native.Follow | None = None
         self._log_id: str | None = None
         self._is_closed = False
-        # Rows that came and were not handed out, and how many of these were.
+        # The batch that arrived last, and how many of its rows have been returned.
         self._rows: Sequence[tuple[Any, ...]] = ()
         self._taken = 0
-        # Behind the batch that came last, and behind the row that was handed out last.
+        # The offsets after the batch that arrived last, and after the row that was returned last.
         self._end = self._position = 0
 
     @property
@@ -97,7 +97,7 @@ class FollowerBase:
 
     @property
     def position(self) -> int:
-        """The offset behind the last row that was handed out: what `commit` commits.
+        """The offset after the last row that was returned. This is what `commit` commits.
 
         With topics, rows of other topics before the next row that is due count as read.
         """
@@ -110,7 +110,7 @@ class FollowerBase:
         return self._position, None
 
     def _begin(self) -> _native.Follow:
-        """Asks the collector where to begin, unless that is known."""
+        """Asks the collector for the start position, unless it is known."""
         if self._follow is None:
             info = self._client.info()
             start = self._start
@@ -128,7 +128,7 @@ class FollowerBase:
         return self._follow
 
     def _continue(self) -> _native.Follow:
-        """Begins; after the last of the rows that were there, asks which rows came since."""
+        """Begins. After the last row that was there, asks for rows that have arrived since."""
         follow = self._begin()
         if self._is_through():
             return self._open(*self._place(), self._client.info().latest)
@@ -139,7 +139,7 @@ class FollowerBase:
         return self._follow is not None and self._follow._stopped and not self._is_closed
 
     def _open(self, start: int, generation: str | None, latest: int) -> _native.Follow:
-        # The collector explains why it has no rows at a start behind its end.
+        # The collector explains why it has no rows at a start beyond its end.
         is_bounded = self._is_bounded and start <= latest
         follow = self._client._follow(
             start,
@@ -158,7 +158,7 @@ class FollowerBase:
         return follow
 
     def _take(self) -> Record:
-        """The next row of those that came."""
+        """The next row of those that have arrived."""
         offset, value, key, topic, micros, producer, seq, headers = self._rows[self._taken]
         self._taken += 1
         self._position = offset + 1
@@ -169,7 +169,7 @@ class FollowerBase:
         self._rows, self._taken, self._end = rows, 0, end
 
     def _pass(self, end: int) -> None:
-        """Rows up to `end` are handed out as a table."""
+        """Rows up to `end` are returned as a table."""
         self._rows, self._taken, self._end, self._position = (), 0, end, end
 
     def _check_passed(self) -> None:
@@ -204,10 +204,10 @@ class FollowerBase:
 
 
 class Follower(FollowerBase, Closing):
-    """Rows of a log as they come: an iterator over `Record`, made by `Client.follow`.
+    """Rows of a log as they arrive: an iterator over `Record`, made by `Client.follow`.
 
     The iteration waits at the collector for the next row. It ends when the follower is
-    closed, from whatever thread, or when no row came for `timeout_s` seconds; another loop
+    closed, from any thread, or when no row arrived for `timeout_s` seconds; another loop
     continues where it ended. With ``timeout_s=0`` a loop reads the rows that are there when
     it begins. It survives restarts of the collector. One thread at a time
     may iterate.
@@ -216,8 +216,7 @@ class Follower(FollowerBase, Closing):
         CollectorGone: While iterating, if the collector did not answer for as long as the
             client's calls may take. Iterating again continues at the same position.
         DataLoss: While iterating, if rows that are due are not in the log any more:
-            retention deleted them, or the log was replaced. The error says which rows there
-            are.
+            retention deleted them, or the log was replaced. The error names the rows that are left.
 
     Example:
         ```python
@@ -241,7 +240,7 @@ class Follower(FollowerBase, Closing):
             self._put(*found)
         return self._take()
 
-    def tables(self) -> Iterator[_native.ArrowTable]:
+    def tables(self) -> Iterator[ArrowTable]:
         """The rows in tables instead, one for each batch of the log.
 
         Returns:
@@ -269,15 +268,15 @@ class Follower(FollowerBase, Closing):
         return map(pyarrow.record_batch, self.tables())
 
     def commit(self, offset: int | None = None) -> int:
-        """Keeps the position of the group at the collector.
+        """Stores the position of the group at the collector.
 
         The next follower of the group begins there. The collector writes positions to its
-        disk every five seconds, and when it ends: after a crash of its machine, the last
-        rows may come again.
+        disk every five seconds, and when it ends. After a crash of its machine, the last rows may
+        be read again.
 
         Args:
-            offset: The first offset that the group still needs. Default: `position`, behind
-                the last row that was handed out.
+            offset: The first offset that the group still needs. Default: `position`, after the last
+                row that was returned.
 
         Returns:
             The position that was committed.

@@ -10,6 +10,7 @@ to a collector that was restarted, and the collector drops those that it has alr
 """
 
 import atexit
+import contextlib
 import logging
 import os
 import sys
@@ -20,10 +21,9 @@ from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeAlias
 
-from .. import _native
+from .. import _checks, _native
 from .._closing import Closing
 from .._hints import hinting
-from . import _checks
 from ._errors import CollectorError, CollectorGone, NotAcknowledged
 from ._renamed import renamed
 
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 else:
     Buffer = object  # Python has a name for it from 3.12 on
 
-__all__ = ["Delivery", "Headers", "Producer", "ProducerBase", "Row", "Timestamp", "Value"]
+__all__ = ["Delivery", "Headers", "Producer", "ProducerBase", "Row", "Timestamp", "Value", "tell"]
 
 Value: TypeAlias = str | Buffer
 Headers: TypeAlias = Mapping[str, Value] | Iterable[tuple[str, Value]]
@@ -44,7 +44,7 @@ Row: TypeAlias = Value | Mapping[str, Any]
 
 _log = logging.getLogger("zeroxide.producer")
 
-# How long a program that ends without closing its producers waits for their last rows.
+# The time that a program which ends without closing its producers waits for their last rows.
 _LAST_WORDS = 2.0
 
 # How long `close` waits where a spool keeps what is not acknowledged.
@@ -69,7 +69,7 @@ class Delivery(NamedTuple):
 
 
 class ProducerBase(_native.Producer):
-    """What the blocking and the asyncio form share: options, counters, the end."""
+    """The common part of the blocking and the asyncio producer: options, counters, the end."""
 
     # Whether rows are reported one by one, beside those for `on_delivery`.
     _reports_rows: ClassVar[bool] = False
@@ -101,7 +101,7 @@ class ProducerBase(_native.Producer):
         if name is not None:
             _checks.name("name", name)
         for option, seconds in (("linger_ms", linger_ms), ("timeout_s", timeout_s)):
-            if seconds is not None:
+            if seconds is not None or option == "linger_ms":
                 _checks.number(option, seconds)
         for option, number in (
             ("max_unacked_rows", max_unacked_rows),
@@ -110,8 +110,11 @@ class ProducerBase(_native.Producer):
             ("batch_rows", batch_rows),
             ("batch_bytes", batch_bytes),
         ):
-            if number < 1:
-                raise ValueError(f"{option} must be at least 1, not {number}")
+            _checks.whole(option, number, least=1)
+        if on_delivery is not None and not callable(on_delivery):
+            raise TypeError(
+                f"on_delivery takes a function of a Delivery, not {_checks.shown(on_delivery)}"
+            )
         self._endpoints = endpoints
         self._timeout_s = timeout_s
         self._has_spool = spool is not None
@@ -120,9 +123,9 @@ class ProducerBase(_native.Producer):
         self._open(
             endpoints,
             name=name,
-            spool=None if spool is None else os.fspath(spool),
+            spool=None if spool is None else _checks.path("spool", spool),
             spool_bytes=spool_bytes,
-            spool_sync=spool_sync,
+            spool_sync=_checks.flag("spool_sync", spool_sync),
             max_unacked_rows=max_unacked_rows,
             max_unacked_bytes=max_unacked_bytes,
             linger_ms=linger_ms,
@@ -147,7 +150,7 @@ class ProducerBase(_native.Producer):
         return list(self._endpoints)
 
     def stats(self) -> "ProducerStats":
-        """The producer's counters, and how it stands with each collector.
+        """The producer's counters, and its state at each collector.
 
         Returns:
             A dict with the rows that were accepted, acknowledged and not, and for each
@@ -157,7 +160,7 @@ class ProducerBase(_native.Producer):
         return stats
 
     def _report(self) -> None:
-        """Logs what does not stop the producer but matters to its user."""
+        """Logs events that matter to the user but do not stop the producer."""
         for text in self._take_reports():
             _log.warning("%s", text)
 
@@ -224,8 +227,8 @@ class Producer(ProducerBase, Closing):
         spool: A folder in which rows are kept until they are acknowledged, so that they
             survive the process. The next producer with this folder sends them first, under
             the name that is kept there.
-        spool_bytes: The most bytes in the spool; then `send` waits, as it does while the
-            disk is full.
+        spool_bytes: The maximum number of bytes in the spool; then `send` waits, as it does
+            while the disk is full.
         spool_sync: Syncs each batch to the disk, so that rows also survive a power cut.
         max_unacked_rows: Rows that may be unacknowledged.
         max_unacked_bytes: Bytes that may be unacknowledged.
@@ -258,7 +261,8 @@ class Producer(ProducerBase, Closing):
     """
 
     def _begin(self) -> None:
-        # Held while callbacks run: they come one at a time, in order. A callback may flush.
+        # Held while callbacks run, so that they run one at a time and in order. A callback may
+        # flush.
         self._delivering = threading.RLock()
         if self._on_delivery is not None:
             # Not a reference: the thread must not keep the producer alive.
@@ -280,6 +284,8 @@ class Producer(ProducerBase, Closing):
             Refused: Once, if rows were set aside, or if the collector lost rows that it had
                 acknowledged. The other rows are sent as usual.
         """
+        if timeout_s is not None:
+            _checks.number("timeout_s", timeout_s)
         try:
             left = self._flush(timeout_s)
         finally:
@@ -329,7 +335,7 @@ class Producer(ProducerBase, Closing):
                 try:
                     call(self._delivery(collector, rows, first_seq, offset, lost))
                 except Exception:
-                    # As in any thread: the caller of `flush` did not make this mistake.
+                    # As in any thread, because the caller of `flush` did not make this mistake.
                     threading.excepthook(
                         threading.ExceptHookArgs((*sys.exc_info(), threading.current_thread()))
                     )
@@ -347,6 +353,13 @@ def _deliver(reference: "weakref.ref[Producer]") -> None:
         if there:
             producer._run_callbacks()
         del producer
+
+
+def tell(error: BaseException, **told: Any) -> None:
+    """Adds attributes to an exception, if it takes any."""
+    with contextlib.suppress(AttributeError):
+        for name, value in told.items():
+            setattr(error, name, value)
 
 
 def _close_all() -> None:

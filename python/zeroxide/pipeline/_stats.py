@@ -1,31 +1,39 @@
-"""What the counters of the pipeline are called."""
+"""The counters of the pipeline, as typed dicts."""
 
 from typing import TypedDict
 
-__all__ = ["CollectorStats", "ProducerStats", "SyncTimes", "TargetStats"]
+__all__ = [
+    "CollectorStats",
+    "ProducerAtCollector",
+    "ProducerStats",
+    "SyncTimes",
+    "TargetStats",
+    "TopicStats",
+    "Unlisted",
+]
 
 
 class TargetStats(TypedDict):
-    """How a producer stands with one collector."""
+    """The state of a producer at one collector."""
 
     #: Whether rows are being sent.
     connected: bool
     #: Why not, in words.
     reason: str | None
-    #: What stands in the way, as a word for programs: ``full``, ``read-only``...
+    #: The obstacle as a word for programs: ``full``, ``read-only``...
     obstacle: str | None
     #: The log that the collector writes; None until it has answered.
     log_id: str | None
     #: The number of this run of the producer.
     epoch: int
-    #: The sequence number of the next row: how many rows this name has ever sent. None
+    #: The sequence number of the next row, which is the number of rows this name has sent. None
     #: until the collector has answered, unless a spool knows it.
     next_seq: int | None
     #: The sequence number of the first row that is not acknowledged.
     acknowledged_seq: int | None
-    #: Rows that got new sequence numbers, since another producer had used the name.
+    #: Rows that got new sequence numbers because another producer had used the name.
     renumbered: int
-    #: Rows that were acknowledged, and are not in the log any more.
+    #: Rows that were acknowledged but are not in the log any more.
     lost: int
     #: Rows that will never be sent; they do not count as acknowledged.
     set_aside: int
@@ -38,67 +46,102 @@ class TargetStats(TypedDict):
 
 
 class ProducerStats(TypedDict):
-    """What `Producer.stats` returns. With a spool, it counts from what was left in it."""
+    """The result of `Producer.stats`. With a spool, counting includes the rows left in it."""
 
     #: Rows that were accepted.
     rows: int
     #: Rows that are on a collector's disk.
     acknowledged: int
-    #: Rows that are not, and the bytes that they take.
+    #: Rows that are not acknowledged, and their bytes.
     unacknowledged: int
     unacknowledged_bytes: int
     #: Batches that were made, and the bytes in them.
     batches: int
     bytes: int
-    #: Rows that were sent more than once, for each time.
+    #: Rows that were sent again, counted once per repetition.
     resent: int
     #: Connections that had to be made anew.
     reconnects: int
-    #: How it stands with each collector, by endpoint.
+    #: The state at each collector, by endpoint.
     collectors: dict[str, TargetStats]
 
 
 class SyncTimes(TypedDict):
     """How long syncs to the disk took."""
 
-    #: How many syncs took at most so many seconds.
+    #: The number of syncs that took at most the key's number of seconds.
     buckets: dict[str, int]
-    #: How many there were.
+    #: The number of syncs.
     count: int
-    #: Seconds of all together.
+    #: Their total time, in seconds.
     sum: float
 
 
+class ProducerAtCollector(TypedDict):
+    """A producer, as a collector sees it."""
+
+    name: str
+    #: Whether the connection of its last message is up.
+    connected: bool
+    #: Whether it was told to stop, as rows cannot be written.
+    stopped: bool
+    #: The sequence number of its last row in the log; None if it has none.
+    last_seq: int | None
+    #: Seconds since its last message.
+    silent_seconds: int
+
+
+class TopicStats(TypedDict):
+    """Rows that were appended under a topic."""
+
+    #: The topic; empty for rows that have none.
+    topic: str
+    rows: int
+    #: The bytes of their values.
+    bytes: int
+
+
+class Unlisted(TypedDict):
+    """The topics that are not in the list."""
+
+    #: How many of them have a count of their own: up to 924.
+    topics: int
+    #: All rows of topics that are not in the list, and the bytes of their values.
+    rows: int
+    bytes: int
+
+
 class _Archived(TypedDict, total=False):
-    #: With an archive, of `Collector.stats` only: the offset behind the last archived row.
+    #: With an archive, of `Collector.stats` only: the offset after the last archived row.
     archived: int
     #: Why the last copy failed; empty if it did not.
     archive_failure: str
 
 
 class CollectorStats(_Archived):
-    """What `Client.stats` and `Collector.stats` return. Counters begin at each start."""
+    """The result of `Client.stats` and `Collector.stats`. Counters begin at 0 with each start."""
 
-    #: Which log it is.
+    #: The id of the log.
     log_id: str
-    #: The address that it listens at, and the one that it tells its clients.
+    #: The address at which it listens, and the one it gives to clients.
     endpoint: str
     advertise: str
     #: The addresses for plain peers, separated by spaces.
     plain: str
-    #: ``fine``, or what stands in the way of writing: ``full``, ``read-only``, ``failed``.
+    #: ``fine``, or the obstacle to writing: ``full``, ``read-only``, ``failed``.
     state: str
     #: The same in words.
     reason: str
-    #: The first offset that can be fetched, that behind the last row on disk, and the next.
+    #: The first offset that can be fetched, the offset after the last row on disk, and the offset
+    #: of the next row.
     earliest: int
     durable: int
     next: int
     #: The size of the log, and its number of files.
     log_bytes: int
     segments: int
-    #: Producers that are served; that made room for others; whose numbers are known, and
-    #: are not known any more.
+    #: Producers that are connected; that were dropped to make room for others; whose sequence
+    #: numbers are known; and whose sequence numbers were forgotten.
     connected_producers: int
     dropped_producers: int
     known_producers: int
@@ -108,16 +151,25 @@ class CollectorStats(_Archived):
     waiting_fetches: int
     #: Requests of readers that wait for the next row.
     followers: int
-    #: Bytes that readers asked for and have not taken.
+    #: Bytes that readers requested and have not taken.
     unread_bytes: int
-    #: What each producer may have unacknowledged.
+    #: The rows and bytes that each producer may have unacknowledged.
     credit_rows: int
     credit_bytes: int
     uptime_seconds: int
-    #: Connections that ended at a message that was too large; the same of plain peers.
+    #: Connections that ended because of a message that was too large; the same for plain peers.
     too_large: int
     plain_too_large: int
     max_batch_bytes: int
+    #: At most 100 producers: connected ones first, then those that were heard last.
+    producers: list[ProducerAtCollector]
+    #: How many more are served.
+    producers_unlisted: int
+    #: At most 100 topics, those with the most rows first, and all others together. The
+    #: first 1,024 topics since the start are counted one by one, if they have at most 255
+    #: bytes.
+    topics: list[TopicStats]
+    topics_unlisted: Unlisted
     #: The position of each group.
     groups: dict[str, int]
     #: Handshakes that failed, by reason, and the last one in words.
@@ -127,10 +179,10 @@ class CollectorStats(_Archived):
     rows: int
     bytes: int
     batches: int
-    #: Batches that were in the log already, and those dropped as nothing could be written.
+    #: Batches that were in the log already, and batches dropped because nothing could be written.
     duplicates: int
     turned_back: int
-    #: Rows of plain peers; those framed otherwise than expected, and those lost.
+    #: Rows of plain peers; their messages that did not match the framing; and rows that were lost.
     plain_rows: int
     plain_unframed: int
     plain_lost: int
@@ -142,21 +194,22 @@ class CollectorStats(_Archived):
     fetches: int
     fetched_frames: int
     fetched_bytes: int
-    #: Times that a reader did not take what it had asked for.
+    #: Times that a reply had to wait until the reader took earlier ones.
     fetch_waits: int
     #: Parts that were staged; bytes and batches that are staged now, and expired ones.
     staged_parts: int
     staged_bytes: int
     staged_batches: int
     staged_expired: int
-    #: Batches of sinks that were published, their rows, and those that came again.
+    #: Batches of sinks that were published, their rows, and repetitions, which were not published
+    #: again.
     published: int
     published_rows: int
     published_again: int
-    #: Answers whose client was gone, and messages that were not of the protocol.
+    #: Replies whose client was gone, and messages that did not follow the protocol.
     undelivered: int
     malformed: int
-    #: Syncs; failures of writing, syncing or reading, and recoveries after them.
+    #: Syncs; failures of writing, syncing or reading; and recoveries after them.
     syncs: int
     failures: int
     recoveries: int

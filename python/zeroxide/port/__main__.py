@@ -16,8 +16,8 @@ examples:
   python -m zeroxide.port --diff src           shows the changes, of all *.py files in a folder
   python -m zeroxide.port --write src          makes them
 
-Only import statements are changed. What names pyzmq in a string, and names that zeroxide does
-not have, are listed for you to decide.
+Only import statements are changed. Strings that name pyzmq, and names that zeroxide does not have,
+are listed for you to decide.
 
 exit codes: 0 nothing is left to do, 1 something is, 2 a file could not be read
 """

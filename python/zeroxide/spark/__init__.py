@@ -7,6 +7,7 @@
 
 ``pip install 'zeroxide[spark]'`` installs the packages that this one needs. Spark finds the format
 ``zeromq`` automatically. `zeroxide.spark.log_options` and `zeroxide.spark.options` list its options.
+`zeroxide.spark.metrics` reports the lag of a query, and `zeroxide.spark.pack` packs what executors need.
 """
 
 import os
@@ -15,8 +16,9 @@ from collections.abc import Mapping
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
-from .java import JavaNotFound, ensure_java
-from .rpc import RpcError, RpcTimeout, Service, rpc, serve
+from .._exports import exports_only
+from ._java import JavaNotFound, ensure_java
+from ._rpc import RpcError, RpcTimeout, Service, rpc, serve
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -32,6 +34,16 @@ __all__ = [
     "serve",
     "session",
 ]
+
+
+def __dir__() -> list[str]:
+    return exports_only(globals(), "log_options", "metrics", "options", "pack", "source")
+
+
+# In tracebacks, pickles and `help()`, too.
+_kind: type
+for _kind in (JavaNotFound, RpcError, RpcTimeout, Service):
+    _kind.__module__ = __name__
 
 LOOPBACK = "127.0.0.1"
 
@@ -49,8 +61,26 @@ def session(
     interpreter unless ``PYSPARK_PYTHON`` names another. A local master (``local...``) listens on
     the loopback address only; Spark's default would be the address of a network card.
 
-    `config` has further settings of Spark by their names. Raises `ImportError` for a package
-    and `JavaNotFound` for a Java that is missing.
+    Args:
+        name: The name of the application, which Spark's pages show.
+        master: Spark's master: ``local[4]`` for 4 threads of this machine, ``local[*]`` for
+            one per core, ``spark://host:7077`` for a cluster.
+        config: Further settings of Spark by their names.
+
+    Returns:
+        The session: the running one if this process has one already.
+
+    Raises:
+        ImportError: pyspark, pyarrow or pandas is not installed.
+        JavaNotFound: There is no Java that Spark can run on.
+
+    Example:
+        from zeroxide.spark import session
+
+        spark = session("flights", "local[2]", {"spark.ui.enabled": "false"})
+
+    Source:
+        Spark's ``SparkSession.builder``
     """
     spark_session = _pyspark_session()
     ensure_java()
@@ -70,6 +100,12 @@ def register(spark: "SparkSession") -> None:
 
     Only needed where the module `pyspark_zeromq` is not on the driver's path: Spark finds
     it there by its name.
+
+    Args:
+        spark: The session.
+
+    Source:
+        Spark's ``DataSourceRegistration.register``
     """
     from .source import ZeroMQDataSource
 

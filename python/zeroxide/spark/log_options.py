@@ -58,10 +58,16 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Literal, TypeAlias, cast
 
+from .._exports import exports_only
+from ._schema import LOG_COLUMNS
 from .options import FRAMINGS, _Given
-from .schema import LOG_COLUMNS
 
 __all__ = ["EARLIEST", "LATEST", "Embedded", "Kept", "LogReadOptions", "Where", "columns", "mode"]
+
+
+def __dir__() -> list[str]:
+    return exports_only(globals())
+
 
 EARLIEST: Literal["earliest"] = "earliest"
 LATEST: Literal["latest"] = "latest"
@@ -157,7 +163,18 @@ class LogReadOptions:
 
     @classmethod
     def parse(cls, options: Mapping[str, str], *, streaming: bool) -> "LogReadOptions":
-        """Reads and checks the options of a batch or streaming read."""
+        """Reads and checks the options of a batch or streaming read.
+
+        Args:
+            options: The options by their names, in any case.
+            streaming: Whether the read is a stream, which has other defaults.
+
+        Returns:
+            The options with their defaults.
+
+        Raises:
+            ValueError: An option is unknown, invalid, or contradicts another.
+        """
         given = _LogGiven(options, "reading")
         given.choice("mode", MODES, "log")
         given.refuse_live()
@@ -251,12 +268,26 @@ class LogReadOptions:
 
 
 def mode(options: Mapping[str, str]) -> str:
-    """``log``, or ``live`` if the option `mode` has that value."""
+    """Returns the option ``mode``.
+
+    Args:
+        options: The options by their names, in any case.
+
+    Returns:
+        ``log``, the default, or ``live``.
+    """
     return _LogGiven(options, "reading").choice("mode", MODES, "log")
 
 
 def columns(options: Mapping[str, str]) -> list[str]:
-    """The columns of a read with these options; checks nothing else."""
+    """Returns the columns that a read from a log has with these options, checking nothing else.
+
+    Args:
+        options: The options by their names, in any case.
+
+    Returns:
+        The names of the columns.
+    """
     given = _LogGiven(options, "reading")
     asked = {"headers": given.flag("includeHeaders"), "frames": given.flag("includeFrames")}
     return [*LOG_COLUMNS, *(name for name in asked if asked[name])]

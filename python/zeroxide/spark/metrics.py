@@ -28,12 +28,18 @@ from pyspark.sql.streaming.listener import (
 
 import zeroxide as zmq
 
-from .offsets import Offsets, load
+from .._exports import exports_only
+from ._offsets import Offsets, load
 
 if TYPE_CHECKING:
     from pyspark.sql.streaming.listener import StreamingQueryProgress
 
 __all__ = ["TOPIC", "CollectorMetrics", "MetricsListener", "QueryMetrics", "measure"]
+
+
+def __dir__() -> list[str]:
+    return exports_only(globals())
+
 
 log: logging.Logger = logging.getLogger(__name__)
 
@@ -43,16 +49,35 @@ TOPIC = b"zeroxide.spark"
 
 @dataclass(frozen=True)
 class CollectorMetrics:
-    """One collector in one batch."""
+    """One collector in one batch.
 
-    offset: int  # the end of the batch
-    latest: int | None  # the end of the log; unknown before Spark 4.2
-    lag: int | None  # rows between the two
+    Attributes:
+        offset: The offset after the batch's last row.
+        latest: The end of the log when the batch was planned; None before Spark 4.2.
+        lag: How many rows lie between the two; None before Spark 4.2.
+    """
+
+    offset: int
+    latest: int | None
+    lag: int | None
 
 
 @dataclass(frozen=True)
 class QueryMetrics:
-    """One batch of one query, for the sources that are collectors."""
+    """One batch of one query, for the sources that are collectors.
+
+    Attributes:
+        id: The id of the query, which stays the same when it restarts.
+        name: The name of the query, or None.
+        batch: The number of the batch.
+        timestamp: The time when the batch began, in UTC, as Spark reports it.
+        rows: How many rows the batch had.
+        input_rows_per_second: Rows per second that arrived.
+        processed_rows_per_second: Rows per second that were processed.
+        duration_ms: How long the batch took, in ms.
+        lag: The lag of all collectors together, in rows; None before Spark 4.2.
+        collectors: The collectors by their address.
+    """
 
     id: str
     name: str | None
@@ -67,7 +92,18 @@ class QueryMetrics:
 
 
 def measure(progress: "StreamingQueryProgress") -> QueryMetrics | None:
-    """The metrics in a query's progress; None if it does not read from collectors."""
+    """Returns the metrics in a query's progress.
+
+    Args:
+        progress: What Spark reports about a batch: ``query.lastProgress``, or the progress of
+            an event.
+
+    Returns:
+        The metrics, or None if the query does not read from collectors.
+
+    Source:
+        Spark's ``StreamingQueryProgress``
+    """
     collectors: dict[str, CollectorMetrics] = {}
     rows = 0
     arriving = processed = 0.0
@@ -103,8 +139,16 @@ def measure(progress: "StreamingQueryProgress") -> QueryMetrics | None:
 class MetricsListener(StreamingQueryListener):
     """Keeps the newest metrics of every running query, logs them, and publishes them.
 
-    With `publish`, a PUB socket is bound there, which sends `TOPIC` and the metrics as JSON
-    after each batch.
+    ``endpoint`` is the address of the socket of `publish`, with the port that replaced a
+    wildcard, or None.
+
+    Args:
+        publish: The address for a PUB socket, which sends two frames after each batch: `TOPIC`,
+            and the metrics as JSON. None binds no socket.
+        level: The level of the log line about each batch.
+
+    Source:
+        Spark's ``StreamingQueryListener``
     """
 
     def __init__(self, publish: str | None = None, *, level: int = logging.INFO) -> None:
@@ -127,7 +171,11 @@ class MetricsListener(StreamingQueryListener):
             return dict(self._latest)
 
     def prometheus(self) -> str:
-        """The newest metrics as text for Prometheus."""
+        """Returns the newest metrics as text for Prometheus.
+
+        Returns:
+            The lines that a scrape expects, in the text format.
+        """
         lines = []
         for kind, help_text in _HELP.items():
             lines += [f"# HELP {kind} {help_text}", f"# TYPE {kind} gauge"]
@@ -142,10 +190,18 @@ class MetricsListener(StreamingQueryListener):
             self._socket = None
 
     def onQueryStarted(self, event: "QueryStartedEvent") -> None:
-        """A new query has no metrics yet."""
+        """Does nothing: a new query has no metrics yet.
+
+        Args:
+            event: What Spark reports.
+        """
 
     def onQueryProgress(self, event: "QueryProgressEvent") -> None:
-        """Takes the metrics of a completed batch."""
+        """Takes the metrics of a completed batch.
+
+        Args:
+            event: What Spark reports.
+        """
         metrics = measure(event.progress)
         if metrics is None:
             return
@@ -164,10 +220,18 @@ class MetricsListener(StreamingQueryListener):
             self._socket.send_multipart([TOPIC, json.dumps(asdict(metrics)).encode()])
 
     def onQueryIdle(self, event: "QueryIdleEvent") -> None:
-        """An idle trigger does not change the metrics."""
+        """Does nothing: an idle trigger does not change the metrics.
+
+        Args:
+            event: What Spark reports.
+        """
 
     def onQueryTerminated(self, event: "QueryTerminatedEvent") -> None:
-        """Removes the metrics of the query."""
+        """Removes the metrics of the query.
+
+        Args:
+            event: What Spark reports.
+        """
         with self._lock:
             self._latest.pop(str(event.id), None)
 

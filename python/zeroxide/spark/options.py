@@ -22,7 +22,7 @@ Reading: one endpoint is one partition, which ends at whichever limit it reaches
     ``socket``          ``pull``, or ``sub``
     ``subscribe``       for ``sub``: prefixes, a comma-separated list; everything
     ``maxRows``         messages per partition
-    ``maxBytes``        bytes per partition; what arrives together with the last is kept
+    ``maxBytes``        bytes per partition; rows that arrive with the last one are kept
     ``timeoutMs``       10000; time per partition
     ``endOfStream``     a body that ends the partition and is not part of it
     ``framing``         ``topic-first`` for ``sub``, else ``single``
@@ -62,6 +62,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Literal, TypeVar, cast, overload
 
+from .._exports import exports_only
 from .._hints import did_you_mean
 from ..constants import SocketOption
 
@@ -76,6 +77,11 @@ __all__ = [
     "included_columns",
     "is_for_log",
 ]
+
+
+def __dir__() -> list[str]:
+    return exports_only(globals())
+
 
 Framing = Literal["single", "topic-first", "envelope"]
 SINGLE: Framing = "single"
@@ -163,7 +169,17 @@ class ReadOptions:
 
     @classmethod
     def parse(cls, options: Mapping[str, str]) -> "ReadOptions":
-        """Reads and checks the options of a batch read."""
+        """Reads and checks the options of a batch read.
+
+        Args:
+            options: The options by their names, in any case.
+
+        Returns:
+            The options with their defaults.
+
+        Raises:
+            ValueError: An option is unknown, invalid, or contradicts another.
+        """
         given = _Given(options, "reading")
         given.choice("mode", ("live",), "live")
         socket = given.choice("socket", ("pull", "sub"), "pull")
@@ -207,7 +223,17 @@ class WriteOptions:
 
     @classmethod
     def parse(cls, options: Mapping[str, str]) -> "WriteOptions":
-        """Reads and checks the options of a batch or streaming write to sockets."""
+        """Reads and checks the options of a batch or streaming write to sockets.
+
+        Args:
+            options: The options by their names, in any case.
+
+        Returns:
+            The options with their defaults.
+
+        Raises:
+            ValueError: An option is unknown, invalid, or contradicts another.
+        """
         given = _Given(options, "writing")
         given.mode("live")
         if given.choice("delivery", DELIVERIES, AT_LEAST_ONCE) != AT_LEAST_ONCE:
@@ -261,11 +287,21 @@ class LogWriteOptions:
 
     @classmethod
     def parse(cls, options: Mapping[str, str]) -> "LogWriteOptions":
-        """Reads and checks the options of a batch or streaming write to a log."""
+        """Reads and checks the options of a batch or streaming write to a log.
+
+        Args:
+            options: The options by their names, in any case.
+
+        Returns:
+            The options with their defaults.
+
+        Raises:
+            ValueError: An option is unknown, invalid, or contradicts another.
+        """
         given = _Given(options, "writing", " with socket=log")
         given.mode("log")
         given.choice("socket", WRITERS, "log")
-        # What is exactly once is at least once, too.
+        # Exactly-once delivery is also at least once.
         given.choice("delivery", DELIVERIES, EXACTLY_ONCE)
         attachment = given.attachment()
         if attachment.bind:
@@ -303,7 +339,14 @@ class LogWriteOptions:
 
 
 def is_for_log(options: Mapping[str, str]) -> bool:
-    """Whether a write with these options goes to a collector's log."""
+    """Returns whether a write with these options goes to a collector's log.
+
+    Args:
+        options: The options by their names, in any case.
+
+    Returns:
+        False for a write to sockets.
+    """
     given = _Given(options, "writing")
     socket = (given.peek("socket") or "").lower()
     if socket:
@@ -313,9 +356,15 @@ def is_for_log(options: Mapping[str, str]) -> bool:
 
 
 def included_columns(options: Mapping[str, str]) -> list[str]:
-    """The columns that a read with these options has, checking nothing else.
+    """Returns the columns that a read from sockets has with these options, checking nothing else.
 
     Spark asks every source for its schema, also one that it is about to write to.
+
+    Args:
+        options: The options by their names, in any case.
+
+    Returns:
+        The names of the columns.
     """
     given = _Given(options, "reading")
     columns = ["value", "topic", "timestamp"]

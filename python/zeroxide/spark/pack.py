@@ -24,8 +24,14 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from .._arguments import Parser
+from .._exports import exports_only
 
 __all__ = ["main", "pack"]
+
+
+def __dir__() -> list[str]:
+    return exports_only(globals())
+
 
 # These are always included, however they were installed.
 OURS = ("zeroxide", "pyspark_zeromq")
@@ -34,10 +40,21 @@ NEEDED = ("pyarrow", "pandas")
 
 
 def pack(output: "str | Path", packages: Iterable[str] = ()) -> Path:
-    """Writes an archive with zeroxide, pyarrow, pandas and other installed `packages`.
+    """Writes an archive with zeroxide, pyarrow, pandas and other installed packages.
 
-    Raises `ImportError` when venv-pack is missing, and
-    `importlib.metadata.PackageNotFoundError` for a package that is not installed.
+    Args:
+        output: The file to write, for example ``environment.tar.gz``.
+        packages: The names of further installed packages to include.
+
+    Returns:
+        The file.
+
+    Raises:
+        ImportError: venv-pack is not installed.
+        PackageNotFoundError: A package is not installed here.
+
+    Source:
+        zeroxide only
     """
     try:
         import venv_pack
@@ -100,13 +117,20 @@ def _copy_distribution(distribution: metadata.Distribution, site: Path) -> None:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """The command line."""
+    """Runs the command ``python -m zeroxide.spark.pack``.
+
+    Args:
+        arguments: The arguments; None for those of the process.
+
+    Returns:
+        The exit code.
+    """
     parser = Parser(
         prog="python -m zeroxide.spark.pack",
-        description="Packs what Spark's executors need into an archive for spark.archives.",
+        description="Packs the packages of Spark's executors into an archive for spark.archives.",
     )
     parser.add_argument("output", help="the archive to write, such as environment.tar.gz")
-    parser.add_argument("packages", nargs="*", help="further installed packages that go along")
+    parser.add_argument("packages", nargs="*", help="further installed packages to include")
     options = parser.read(arguments)
     try:
         output = pack(options.output, options.packages)

@@ -1,5 +1,6 @@
-"""Tunnels to endpoints behind an ssh server: see `zeroxide.ssh.tunnel`."""
+"""Tunnels to endpoints that an ssh server can reach: see `zeroxide.ssh.tunnel`."""
 
+from .._exports import exports_only
 from .tunnel import (
     openssh_tunnel,
     paramiko_tunnel,
@@ -15,3 +16,7 @@ __all__ = [
     "try_passwordless_ssh",
     "tunnel_connection",
 ]
+
+
+def __dir__() -> list[str]:
+    return exports_only(globals(), "forward", "tunnel")

@@ -6,7 +6,14 @@ import select
 import socketserver
 from typing import Any
 
+from .._exports import exports_only
+
 __all__ = ["forward_tunnel"]
+
+
+def __dir__() -> list[str]:
+    return exports_only(globals())
+
 
 _log = logging.getLogger("zeroxide.ssh")
 

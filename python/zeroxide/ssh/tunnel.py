@@ -15,6 +15,7 @@ import socket as _sockets
 from multiprocessing import Process
 from typing import Any
 
+from .._exports import exports_only
 from ..socket import Socket
 from . import openssh
 from .openssh import SSHException
@@ -31,6 +32,10 @@ __all__ = [
     "try_passwordless_ssh",
     "tunnel_connection",
 ]
+
+
+def __dir__() -> list[str]:
+    return exports_only(globals())
 
 
 class MaxRetryExceeded(Exception):
@@ -92,7 +97,7 @@ def tunnel_connection(
     paramiko: bool | None = None,
     timeout: int = 60,
 ) -> int | Process:
-    """Connects a socket to an address behind an ssh server.
+    """Connects a socket to an address that an ssh server can reach.
 
     Args:
         socket: The socket.

@@ -4,6 +4,15 @@ import importlib
 import os
 from typing import TYPE_CHECKING, Any
 
+from .._exports import exports_only
+
+__all__: list[str] = []
+
+
+def __dir__() -> list[str]:
+    return exports_only(globals(), "jsonapi", "monitor", "z85")
+
+
 # Modules that only old programs use.
 __path__.append(os.path.join(os.path.dirname(__path__[0]), "_compat", "utils"))
 

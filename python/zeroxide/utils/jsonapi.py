@@ -3,7 +3,14 @@
 import json
 from typing import Any
 
+from .._exports import exports_only
+
 __all__ = ["dumps", "jsonmod", "loads"]
+
+
+def __dir__() -> list[str]:
+    return exports_only(globals())
+
 
 # Programs check whether a JSON module exists; it always does.
 jsonmod = json

@@ -2,10 +2,17 @@
 
 from typing import TYPE_CHECKING, Final
 
+from .._exports import exports_only
+
 if TYPE_CHECKING:
     from typing_extensions import Buffer
 
 __all__ = ["Z85CHARS", "Z85MAP", "decode", "encode"]
+
+
+def __dir__() -> list[str]:
+    return exports_only(globals())
+
 
 Z85CHARS: Final = (
     b"0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.-:+=^!/*?&<>()[]{}@%$#"
@@ -26,6 +33,7 @@ def encode(rawbytes: "Buffer") -> bytes:
         The text, as `bytes`: 5 characters for 4 bytes.
 
     Raises:
+        TypeError: It is not bytes.
         ValueError: The number of bytes is not a multiple of 4.
 
     Example:
@@ -34,9 +42,13 @@ def encode(rawbytes: "Buffer") -> bytes:
         b'HelloWorld'
 
     Source:
-        32/Z85; zmq_z85_encode(3)
+        32/Z85, section "Formal Specification"; zmq_z85_encode(3)
     """
-    raw = bytes(memoryview(rawbytes))
+    try:
+        raw = bytes(memoryview(rawbytes))
+    except TypeError:
+        kind = type(rawbytes).__name__
+        raise TypeError(f"encode takes bytes, not {kind}; decode makes bytes of text") from None
     if len(raw) % 4:
         raise ValueError(f"length must be multiple of 4, not {len(raw)}")
     digits = bytearray()
@@ -56,6 +68,7 @@ def decode(z85bytes: "str | Buffer") -> bytes:
         The bytes: 4 for 5 characters.
 
     Raises:
+        TypeError: It is neither text nor bytes.
         ValueError: The text is not Z85.
 
     Example:
@@ -64,7 +77,7 @@ def decode(z85bytes: "str | Buffer") -> bytes:
         '864fd26fb559f75b'
 
     Source:
-        32/Z85; zmq_z85_decode(3)
+        32/Z85, section "Formal Specification"; zmq_z85_decode(3)
     """
     if isinstance(z85bytes, str):
         try:
@@ -72,7 +85,11 @@ def decode(z85bytes: "str | Buffer") -> bytes:
         except UnicodeEncodeError:
             raise ValueError("Z85 is made of ASCII characters only") from None
     else:
-        digits = bytes(memoryview(z85bytes))
+        try:
+            digits = bytes(memoryview(z85bytes))
+        except TypeError:
+            kind = type(z85bytes).__name__
+            raise TypeError(f"decode takes Z85 as str or bytes, not {kind}") from None
     if len(digits) % 5:
         raise ValueError(f"Z85 length must be multiple of 5, not {len(digits)}")
     raw = bytearray()

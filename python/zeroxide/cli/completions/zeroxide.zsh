@@ -158,10 +158,11 @@ _shtab_zeroxide() {
 
 typeset -A opt_args
 
-if [[ $zsh_eval_context[-1] == eval ]]; then
-  # eval/source/. command, register function for later
-  compdef _shtab_zeroxide -N zeroxide
-else
-  # autoload from fpath, call function directly
+if [[ $funcstack[1] == _zeroxide ]]; then
+  # The file is a function of fpath, which zsh calls for each completion.
   _shtab_zeroxide "$@"
+else
+  # `source` or `eval`, perhaps in a shell whose completion system is not loaded yet.
+  (( $+functions[compdef] )) || { autoload -Uz compinit && compinit -i; }
+  compdef _shtab_zeroxide zeroxide
 fi

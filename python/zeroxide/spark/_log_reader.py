@@ -16,11 +16,11 @@ from pyspark.sql import datasource
 from pyspark.sql.datasource import DataSourceReader, DataSourceStreamReader, InputPartition
 from pyspark.sql.types import StructType
 
-from .collectors import Collectors, Info, Opener, open_log
+from ._collectors import Collectors, Info, Opener, open_log
+from ._log_tasks import LogPartition, RangeReader
+from ._offsets import Offsets, Position, Range, dump, load, ranges, share
+from ._planning import mean_size, narrow, newest, pieces, present, resolve
 from .log_options import LogReadOptions
-from .log_tasks import LogPartition, RangeReader
-from .offsets import Offsets, Position, Range, dump, load, ranges, share
-from .planning import mean_size, narrow, newest, pieces, present, resolve
 
 __all__ = ["LogBatchReader", "PlainStreamReader", "PushdownReader", "StreamReader"]
 

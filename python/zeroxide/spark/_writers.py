@@ -15,7 +15,7 @@ from pyspark.sql import datasource
 from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 from pyspark.sql.types import StructType, TimestampType
 
-from .schema import to_arrow
+from ._schema import to_arrow
 
 if TYPE_CHECKING:
     import pyarrow as pa

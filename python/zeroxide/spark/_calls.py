@@ -15,19 +15,26 @@ from itertools import chain, count
 
 import zeroxide as zmq
 
-from . import sockets
+from . import _sockets
+from ._service import ERROR, Body
 from .options import Attachment
-from .service import ERROR, Body
 
 __all__ = ["Calls", "RpcError", "RpcTimeout"]
 
 
 class RpcError(RuntimeError):
-    """A service reported an error, or its reply is invalid."""
+    """A service reported an error, or its reply is invalid.
+
+    The text has the traceback of the service's function. Raised in the tasks of `rpc`: Spark
+    shows it as the cause of the failed job.
+    """
 
 
 class RpcTimeout(RpcError):
-    """No service has replied in time."""
+    """No service has replied in time, or none was there.
+
+    Raised in the tasks of `rpc`. Spark runs a failed task again, as it does after any error.
+    """
 
 
 @dataclass(frozen=True)
@@ -51,7 +58,7 @@ class Calls:
 
     def _open(self, endpoint: str, stack: ExitStack) -> "_Service":
         socket = stack.enter_context(
-            sockets.opened(
+            _sockets.opened(
                 int(zmq.DEALER),
                 Attachment((endpoint,), False, self.options),
                 timeout_ms=0,

@@ -8,8 +8,8 @@ from collections.abc import Iterable, Sequence
 from itertools import repeat
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from ._schema import arrow_schema
 from .options import ENVELOPE, SINGLE, TOPIC_FIRST, Framing, ReadOptions
-from .schema import arrow_schema
 
 if TYPE_CHECKING:
     import pyarrow as pa

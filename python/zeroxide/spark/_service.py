@@ -18,8 +18,8 @@ from typing import Any, Literal, TypeAlias
 import zeroxide as zmq
 
 from .._closing import Closing
-from .ipc import from_stream, one_batch, to_stream
-from .sockets import apply_options
+from ._ipc import from_stream, one_batch, to_stream
+from ._sockets import apply_options
 
 __all__ = ["ERROR", "UNITS", "Body", "Service", "Unit", "serve"]
 
@@ -48,14 +48,30 @@ def serve(
     threads: int = 1,
     options: Mapping[str, str] | None = None,
 ) -> None:
-    """Replies to requests with the result of `fn`, until the process is interrupted.
+    """Replies to requests with the result of a function, until the process is interrupted.
 
         def score(batch: pyarrow.RecordBatch) -> pyarrow.RecordBatch: ...
 
         serve(score, "tcp://*:5560")
 
-    With ``unit="message"``, `fn` takes and returns bytes. Its exceptions are raised at the
-    caller, and the service continues. `Service` does the same in the background.
+    Exceptions of `fn` are raised at the caller, and the service continues. `Service` does the
+    same in the background.
+
+    Args:
+        fn: Takes a ``pyarrow.RecordBatch`` and returns one, or a table. With
+            ``unit="message"``, it takes bytes and returns bytes or text.
+        endpoint: The address to bind.
+        unit: ``batch`` or ``message``, as in `rpc`.
+        threads: How many threads call `fn`, which must allow that.
+        options: Socket options by their names, such as ``curve_secretkey``; a value
+            ``env:NAME`` or ``file:PATH`` is read from there.
+
+    Raises:
+        ValueError: An argument is invalid.
+        ZMQError: The address cannot be bound.
+
+    Source:
+        28/REQREP, section "The ROUTER Socket Type"; zeroxide only
     """
     with Service(fn, endpoint, unit=unit, threads=threads, options=options) as service:
         try:
@@ -67,9 +83,29 @@ def serve(
 class Service(Closing):
     """A function that replies to requests in its own threads, until it is closed.
 
-    `fn` must allow calls from `threads` threads at once. `options` are socket options
-    by their names; a value ``env:NAME`` or ``file:PATH`` is read from there. Raises
-    `ValueError` for invalid arguments, and `zeroxide.ZMQError` if it cannot bind.
+    As a ``with`` block, it closes itself. ``endpoint`` is the address of the service, with the
+    port that replaced a wildcard.
+
+    Args:
+        fn: The function, as in `serve`.
+        endpoint: The address to bind, such as ``tcp://*:5560``.
+        unit: ``batch`` or ``message``, as in `rpc`.
+        threads: How many threads call `fn`, which must allow that.
+        options: Socket options by their names; a value ``env:NAME`` or ``file:PATH`` is read
+            from there.
+
+    Raises:
+        ValueError: An argument is invalid.
+        ZMQError: The address cannot be bound.
+
+    Example:
+        from zeroxide.spark import Service
+
+        with Service(lambda request: request.upper(), "tcp://127.0.0.1:*", unit="message") as service:
+            print(service.endpoint)
+
+    Source:
+        28/REQREP, section "The ROUTER Socket Type"; zeroxide only
     """
 
     def __init__(

@@ -25,12 +25,12 @@ from pyspark.sql.datasource import WriterCommitMessage
 from pyspark.sql.types import StructType
 
 from ..pipeline import Refused
-from .collectors import CLIENT_KEYS, is_away
-from .ipc import to_stream
+from ._collectors import CLIENT_KEYS, is_away
+from ._ipc import to_stream
+from ._schema import check_loggable
+from ._sockets import look_up
+from ._writers import BatchWriter, StreamWriter, Task, Writer
 from .options import LogWriteOptions
-from .schema import check_loggable
-from .sockets import look_up
-from .writers import BatchWriter, StreamWriter, Task, Writer
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -275,7 +275,7 @@ def _with_rows(messages: list[WriterCommitMessage | None]) -> list[Staged]:
 
 
 def _cut(batch: "pa.RecordBatch", most: int = PART_BYTES) -> Iterator["pa.RecordBatch"]:
-    """The same rows in batches of at most so many bytes, as far as each row has no more."""
+    """The same rows in batches of at most this size, unless a single row is larger."""
     if batch.num_rows < 2 or batch.nbytes <= most:
         yield batch
         return

@@ -20,9 +20,9 @@ from pyspark.sql.types import StructType
 
 import zeroxide as zmq
 
-from . import sockets
-from .claims import claim
-from .framing import Columns, Incoming, split, to_record_batch
+from . import _sockets
+from ._claims import claim
+from ._framing import Columns, Incoming, split, to_record_batch
 from .options import SINGLE, ReadOptions
 
 if TYPE_CHECKING:
@@ -81,7 +81,7 @@ class LiveReader(DataSourceReader):
         if options.socket == "sub":
             kind = zmq.SUB
             settings = [(int(zmq.SUBSCRIBE), prefix.encode()) for prefix in options.subscribe]
-        with sockets.opened(
+        with _sockets.opened(
             kind,
             replace(options.attachment, endpoints=(partition.endpoint,)),
             timeout_ms=options.timeout_ms,

@@ -10,11 +10,11 @@ from pyspark.sql.datasource import InputPartition
 from pyspark.sql.types import StructType
 
 from ..pipeline import CollectorError, CollectorGone, DataLoss, Refused
-from . import loss
-from .collectors import Info, Opener, is_away, opened
+from . import _loss
+from ._collectors import Info, Opener, is_away, opened
+from ._offsets import Range
+from ._schema import arrow_schema, conform
 from .log_options import LogReadOptions
-from .offsets import Range
-from .schema import arrow_schema, conform
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -121,13 +121,13 @@ class _Task:
         if info.log_id != piece.log:
             raise self._replaced(info.log_id, *has)
         if self.next < info.earliest:
-            raise loss.trimmed(piece.name, piece.log, self.next, *has)
+            raise _loss.trimmed(piece.name, piece.log, self.next, *has)
         if info.latest < piece.end:
-            raise loss.moved_back(piece.name, piece.log, piece.end, *has)
+            raise _loss.moved_back(piece.name, piece.log, piece.end, *has)
         for offset, generation in piece.marks:
             others = info.check(offset, generation)
             if others is not None:
-                raise loss.other_rows(piece.name, piece.log, offset, others, *has)
+                raise _loss.other_rows(piece.name, piece.log, offset, others, *has)
 
     def explained(self, fetched: Iterator["pa.RecordBatch"]) -> Iterator["pa.RecordBatch"]:
         """A client's exception, with advice for this query."""
@@ -138,18 +138,18 @@ class _Task:
             if error.code != "corrupt":
                 raise
             behind = error.detail or piece.end
-            raise loss.damaged(piece.name, piece.log, self.next, behind, str(error)) from error
+            raise _loss.damaged(piece.name, piece.log, self.next, behind, str(error)) from error
         except DataLoss as error:
             has = (error.earliest, error.latest)
             if error.log_id != piece.log:
                 raise self._replaced(error.log_id, *has) from error
             if error.others is not None:
-                raise loss.other_rows(
+                raise _loss.other_rows(
                     piece.name, piece.log, error.asked, error.others, *has
                 ) from error
             if error.asked < error.earliest:
-                raise loss.trimmed(piece.name, piece.log, error.asked, *has) from error
-            raise loss.moved_back(piece.name, piece.log, error.asked, *has) from error
+                raise _loss.trimmed(piece.name, piece.log, error.asked, *has) from error
+            raise _loss.moved_back(piece.name, piece.log, error.asked, *has) from error
 
     def take(self, batch: "pa.RecordBatch") -> "pa.RecordBatch":
         """Checks that nothing is missing before this batch, or in it."""
@@ -158,11 +158,11 @@ class _Task:
         first, last = offsets[0].as_py(), offsets[len(offsets) - 1].as_py()
         expected = first == self.next if self.whole else self.next <= first <= last < piece.end
         if not expected:
-            raise loss.not_dense(piece.name, piece.log, self.next, first)
+            raise _loss.not_dense(piece.name, piece.log, self.next, first)
         if self.whole and last - first + 1 != len(offsets):
             numbers = offsets.to_pylist()
             hole = next(n for n, offset in enumerate(numbers, first) if n != offset)
-            error = loss.not_dense(piece.name, piece.log, hole, numbers[hole - first])
+            error = _loss.not_dense(piece.name, piece.log, hole, numbers[hole - first])
             error.earliest = last + 1
             raise error
         self.next = last + 1
@@ -171,7 +171,7 @@ class _Task:
     def finish(self) -> None:
         """Checks whether the end of the fetch is the end of the range."""
         if self.whole and self.next < self.piece.end:
-            raise loss.cut_short(self.piece.name, self.piece.log, self.next, self.piece.end)
+            raise _loss.cut_short(self.piece.name, self.piece.log, self.next, self.piece.end)
         self.next = self.piece.end
 
     def go_on(self, error: DataLoss) -> None:
@@ -191,7 +191,9 @@ class _Task:
 
     def _replaced(self, now: str, earliest: int, latest: int) -> DataLoss:
         piece = self.piece
-        return loss.replaced(piece.name, piece.log, self.next, now, earliest, latest, end=piece.end)
+        return _loss.replaced(
+            piece.name, piece.log, self.next, now, earliest, latest, end=piece.end
+        )
 
 
 def _together(batches: Iterable["pa.RecordBatch"]) -> Iterator["pa.RecordBatch"]:

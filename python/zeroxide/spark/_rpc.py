@@ -8,10 +8,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from .calls import Calls, RpcError, RpcTimeout
-from .ipc import from_stream, to_stream
-from .service import UNITS, Service, Unit, serve
-from .sockets import check_names
+from .._exports import exports_only
+from ._calls import Calls, RpcError, RpcTimeout
+from ._ipc import from_stream, to_stream
+from ._service import UNITS, Service, Unit, serve
+from ._sockets import check_names
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -19,6 +20,11 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
 __all__ = ["RpcError", "RpcTimeout", "Service", "rpc", "serve"]
+
+
+def __dir__() -> list[str]:
+    return exports_only(globals())
+
 
 # The default number of requests that a task has in transit.
 WINDOWS = {"batch": 4, "message": 500}
@@ -38,23 +44,43 @@ def rpc(
     retries: int = 2,
     options: Mapping[str, str] | None = None,
 ) -> "DataFrame":
-    """Sends the rows of `df` to services; returns their replies as a DataFrame with the columns `schema`.
+    """Sends the rows of a DataFrame to services, and returns their replies as a DataFrame.
 
-    `endpoint` is the address of the services, or several in a list or separated by commas: `serve`,
-    or any program with a ROUTER or REP socket.
+    A service is `serve`, or any program with a ROUTER or REP socket.
 
     With ``unit="batch"`` a request is a record batch, and so is the reply, which may have
     other rows. With ``unit="message"`` a request is the column ``value`` of one row, and the
     reply is the one column of `schema` that `df` does not have; the others stay as they are.
 
-    A task has up to `window` requests in transit, by default 4 batches or 500 messages. After
-    `timeout` seconds, or when its service is lost, a request is sent again, at most `retries`
-    times; then the task fails with `RpcTimeout`. If the service's function raises, the task fails
-    at once with `RpcError`. The order of the rows is kept.
+    After `timeout` seconds, or when its service is lost, a request is sent again, at most
+    `retries` times; then the task fails with `RpcTimeout`. If the service's function raises, the
+    task fails at once with `RpcError`. The order of the rows is kept.
 
-    `options` are socket options by their names, such as ``curve_serverkey``; a value
-    ``env:NAME`` or ``file:PATH`` is read in the task. Raises `ValueError` for contradictory
-    arguments.
+    Args:
+        df: The rows to send. It may be a stream.
+        endpoint: The address of the services, or several in a list or separated by commas.
+        schema: The columns of the replies, as a type or a text such as ``"id bigint, score double"``.
+        unit: ``batch`` or ``message``.
+        window: How many requests a task has in transit at once; None for 4 batches or 500
+            messages.
+        timeout: How long to wait for a reply, and for any service to be there, in seconds.
+        retries: How often a request is sent again.
+        options: Socket options by their names, such as ``curve_serverkey``; a value
+            ``env:NAME`` or ``file:PATH`` is read in the task.
+
+    Returns:
+        A DataFrame with the columns of `schema`. Nothing is sent until Spark needs its rows.
+
+    Raises:
+        ValueError: The arguments contradict each other, or one is out of range.
+
+    Example:
+        from zeroxide.spark import rpc
+
+        scored = rpc(customers, "tcp://gpu-1:5560, tcp://gpu-2:5560", "id bigint, score double")
+
+    Source:
+        28/REQREP; zeroxide only
     """
     endpoints = endpoint.split(",") if isinstance(endpoint, str) else list(endpoint)
     endpoints = [text.strip() for text in endpoints if text.strip()]
@@ -164,7 +190,7 @@ def _as(batch: "pa.RecordBatch", target: "StructType") -> "pa.RecordBatch":
     """The requested columns with the requested types."""
     import pyarrow as pa
 
-    from .schema import to_arrow
+    from ._schema import to_arrow
 
     missing = [name for name in target.names if name not in batch.schema.names]
     if missing:

@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from ..error import ZMQBaseError
 from ..pipeline import Client, Collector, CollectorError, CollectorGone, FilesLog, Refused
+from ._sockets import look_up
 from .log_options import Embedded, LogReadOptions
-from .sockets import look_up
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -59,7 +59,7 @@ class Info(Protocol):
 
     @property
     def latest(self) -> int:
-        """The offset behind the last that can be read."""
+        """The offset after the last row that can be read."""
 
     @property
     def bytes(self) -> int:
@@ -179,7 +179,7 @@ class Collectors:
         return self._insist(name, lambda opened_log: opened_log.offset_at(timestamp))
 
     def offset_after(self, name: str, start: int, size: int) -> int | None:
-        """How far rows of so many bytes go; None where the log cannot tell: it is older, or files."""
+        """The end of a range of this size; None if the log is too old to tell, or files."""
 
         def ask(opened_log: Log) -> int | None:
             weigh: Callable[[int, int], int] | None = getattr(opened_log, "offset_after", None)

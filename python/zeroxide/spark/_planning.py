@@ -11,10 +11,10 @@ from dataclasses import replace
 from typing import Any
 
 from ..pipeline import DataLoss
-from . import loss
-from .collectors import Collectors, Info
+from . import _loss
+from ._collectors import Collectors, Info
+from ._offsets import Offsets, Position, Range, split
 from .log_options import EARLIEST, LATEST, Kept, LogReadOptions, Where
-from .offsets import Offsets, Position, Range, split
 
 __all__ = ["mean_size", "narrow", "newest", "pieces", "present", "resolve"]
 
@@ -53,7 +53,7 @@ def newest(start: Offsets, infos: Mapping[str, Info | None], keep: bool) -> Offs
         if position is not None:
             end[name] = _onward(name, position, info, keep)
         elif old is not None and old.log not in serving:
-            error = loss.replaced(
+            error = _loss.replaced(
                 name, old.log, old.offset, info.log_id, info.earliest, info.latest
             )
             _refuse(error, keep)
@@ -70,7 +70,7 @@ def newest(start: Offsets, infos: Mapping[str, Info | None], keep: bool) -> Offs
             # It may be the unavailable one under another name.
             end[name] = position
         else:
-            _refuse(loss.removed(name, position.log, position.offset), keep)
+            _refuse(_loss.removed(name, position.log, position.offset), keep)
     return end
 
 
@@ -84,16 +84,16 @@ def _onward(name: str, position: Position, info: Info, keep: bool) -> Position:
     others = info.check(position.offset, position.generation)
     if others is not None and position.offset <= info.latest:
         has = (info.earliest, info.latest)
-        _refuse(loss.other_rows(name, info.log_id, position.offset, others, *has), keep)
+        _refuse(_loss.other_rows(name, info.log_id, position.offset, others, *has), keep)
         return replace(here, begin=max(others, info.earliest))
     if position.offset == info.latest:
         return position  # exactly unchanged, or Spark would run a batch for it
     if position.offset < info.earliest:
-        _refuse(loss.trimmed(name, info.log_id, position.offset, info.earliest, info.latest), keep)
+        _refuse(_loss.trimmed(name, info.log_id, position.offset, info.earliest, info.latest), keep)
         return replace(here, begin=info.earliest)
     if position.offset > info.latest:
         _refuse(
-            loss.moved_back(name, info.log_id, position.offset, info.earliest, info.latest), keep
+            _loss.moved_back(name, info.log_id, position.offset, info.earliest, info.latest), keep
         )
     return here
 
@@ -127,13 +127,13 @@ def resolve(
         if isinstance(mark, Kept):
             if mark.log != info.log_id:
                 has = (info.log_id, info.earliest, info.latest)
-                _refuse(loss.replaced(name, mark.log, mark.offset, *has), keep)
+                _refuse(_loss.replaced(name, mark.log, mark.offset, *has), keep)
             others = info.check(mark.offset, mark.generation)
             if mark.log != info.log_id:
                 mark = EARLIEST
             elif others is not None and mark.offset <= info.latest:
                 rows = (info.earliest, info.latest)
-                error = loss.other_rows(name, info.log_id, mark.offset, others, *rows)
+                error = _loss.other_rows(name, info.log_id, mark.offset, others, *rows)
                 _refuse(error, keep)
                 mark = max(others, info.earliest)
             else:
@@ -145,7 +145,7 @@ def resolve(
         else:
             assert isinstance(mark, int)
             if mark < info.earliest:
-                error = loss.trimmed(name, info.log_id, mark, info.earliest, info.latest)
+                error = _loss.trimmed(name, info.log_id, mark, info.earliest, info.latest)
                 _refuse(error, keep)
             if mark > info.latest:
                 raise ValueError(

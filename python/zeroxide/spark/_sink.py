@@ -19,12 +19,12 @@ from pyspark.sql.types import StructType
 
 import zeroxide as zmq
 
-from . import sockets
-from .framing import SPARK_HEADER, Outgoing, join, least_framing, to_rows
-from .ipc import to_stream
+from . import _sockets
+from ._framing import SPARK_HEADER, Outgoing, join, least_framing, to_rows
+from ._ipc import to_stream
+from ._schema import check_writable
+from ._writers import BatchWriter, StreamWriter, Task, Writer
 from .options import ENVELOPE, SINGLE, TOPIC_FIRST, WriteOptions
-from .schema import check_writable
-from .writers import BatchWriter, StreamWriter, Task, Writer
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -83,7 +83,7 @@ class _Sender(Writer):
             return sent
         options = self.options
         kind, settings = _socket(options)
-        with sockets.opened(
+        with _sockets.opened(
             kind,
             options.attachment,
             timeout_ms=options.flush_timeout_ms,

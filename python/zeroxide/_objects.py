@@ -1,0 +1,415 @@
+"""The socket's calls that send and receive objects: text, JSON, pickles, MessagePack."""
+
+import builtins
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar, Unpack, cast, overload
+
+from . import _checks, _pickles, _typed
+from ._options import OptionAttributes
+from ._tracker import MessageTracker
+
+if TYPE_CHECKING:
+    from ._typing import (
+        DumpArguments,
+        LoadArguments,
+        Part,
+        SendArguments,
+        SendObjectArguments,
+        TrackArgument,
+    )
+    from .context import Context
+
+__all__ = ["ObjectMessages"]
+
+_T = TypeVar("_T")
+_R = TypeVar("_R")
+
+
+class ObjectMessages(OptionAttributes):
+    """The part of `Socket` that sends and receives objects."""
+
+    context: "Context[Any]"
+    # Whether `recv_pyobj` opens the pickles of every peer, or of none; None means the context's setting.
+    trust_pickles: "_pickles.Trust | None" = None
+
+    def _deserialize(self, recvd: Any, load: Callable[[Any], Any]) -> Any:
+        """Makes the received bytes an object; other kinds of socket override this."""
+        return load(recvd)
+
+    def send_serialized(
+        self,
+        msg: _T,
+        serialize: "Callable[[_T], Sequence[Part]]",
+        flags: int = 0,
+        copy: bool = True,
+        **kwargs: "Unpack[TrackArgument]",
+    ) -> MessageTracker | None:
+        """Sends an object by means of a function that makes a message of it.
+
+        Args:
+            msg: The object.
+            serialize: Makes the parts of a message of it: a list of `bytes`.
+            flags: As in `send`.
+            copy: As in `send_multipart`.
+            **kwargs: Further arguments of `send_multipart`.
+
+        Returns:
+            What `send_multipart` returns.
+
+        Raises:
+            TypeError: `serialize` is not a function.
+            ZMQError: As in `send`.
+
+        Example:
+            >>> push.send_serialized(("a", "b"), lambda pair: [part.encode() for part in pair])
+            >>> pull.recv_serialized(lambda parts: [part.decode() for part in parts])
+            ['a', 'b']
+
+        Source:
+            pyzmq's ``Socket.send_serialized``
+        """
+        try:
+            parts = serialize(msg)
+        except TypeError:
+            if callable(serialize):
+                raise
+            raise TypeError(
+                "serialize takes a function that makes a list of parts, not"
+                f" {_checks.shown(serialize)}"
+            ) from None
+        return self.send_multipart(parts, flags, copy=copy, **kwargs)
+
+    def recv_serialized(
+        self,
+        deserialize: Callable[[list[Any]], _R],
+        flags: int = 0,
+        copy: bool = True,
+    ) -> _R:
+        """Receives an object by means of a function that makes it of a message.
+
+        Args:
+            deserialize: Makes an object of the parts of a message, a list.
+            flags: As in `recv`.
+            copy: False passes frames to `deserialize` instead of `bytes`.
+
+        Returns:
+            What `deserialize` returns.
+
+        Source:
+            pyzmq's ``Socket.recv_serialized``
+        """
+        parts = self.recv_multipart(flags, copy=copy)
+        return cast(_R, self._deserialize(parts, deserialize))
+
+    def send_string(
+        self,
+        u: str,
+        flags: int = 0,
+        copy: bool = True,
+        encoding: str = "utf-8",
+        **kwargs: "Unpack[SendArguments]",
+    ) -> MessageTracker | None:
+        """Sends text.
+
+        Args:
+            u: The text.
+            flags: As in `send`.
+            copy: As in `send`.
+            encoding: How to encode the text.
+            **kwargs: Further arguments of `send`.
+
+        Returns:
+            What `send` returns.
+
+        Raises:
+            TypeError: `u` is not text.
+            ZMQError: As in `send`.
+
+        Example:
+            >>> push.send_string("grüße")
+            >>> pull.recv_string()
+            'grüße'
+
+        Source:
+            pyzmq's ``Socket.send_string``
+        """
+        if not isinstance(u, str):
+            raise _not_text(u)
+        try:
+            body = u.encode(encoding)
+        except TypeError:
+            raise TypeError(
+                "encoding takes the name of an encoding such as 'utf-8', not"
+                f" {_checks.shown(encoding)}"
+            ) from None
+        return self.send(body, flags, copy=copy, **kwargs)
+
+    send_unicode = send_string
+
+    def recv_string(self, flags: int = 0, encoding: str = "utf-8") -> str:
+        """Receives text.
+
+        Args:
+            flags: As in `recv`.
+            encoding: How to decode the text.
+
+        Returns:
+            The text of one part.
+
+        Raises:
+            UnicodeDecodeError: The part is not text in this encoding.
+            ZMQError: As in `recv`.
+
+        Source:
+            pyzmq's ``Socket.recv_string``
+        """
+        data = self.recv(flags)
+        return cast(str, self._deserialize(data, lambda body: body.decode(encoding)))
+
+    recv_unicode = recv_string
+
+    def send_json(
+        self,
+        obj: object,
+        flags: int = 0,
+        *,
+        routing_id: int | None = None,
+        group: str | None = None,
+        **kwargs: "Unpack[DumpArguments]",
+    ) -> MessageTracker | None:
+        """Sends an object as JSON.
+
+        Args:
+            obj: The object: anything that `json.dumps` takes.
+            flags: As in `send`.
+            routing_id: For draft sockets, which are not built in.
+            group: For draft sockets, which are not built in.
+            **kwargs: Further arguments of `json.dumps`.
+
+        Returns:
+            None.
+
+        Raises:
+            TypeError: The object has no form in JSON.
+            ZMQError: As in `send`.
+
+        Example:
+            >>> push.send_json({"id": 1})
+            >>> pull.recv_json()
+            {'id': 1}
+
+        Source:
+            pyzmq's ``Socket.send_json``
+        """
+        import json
+
+        body = json.dumps(obj, **kwargs).encode()
+        return self.send(body, flags, routing_id=routing_id, group=group)
+
+    def recv_json(self, flags: int = 0, **kwargs: "Unpack[LoadArguments]") -> Any:
+        """Receives an object as JSON.
+
+        Args:
+            flags: As in `recv`.
+            **kwargs: Further arguments of `json.loads`.
+
+        Returns:
+            The object.
+
+        Raises:
+            ValueError: The part is not JSON: a `json.JSONDecodeError`, or a
+                `UnicodeDecodeError` if it is not text.
+            ZMQError: As in `recv`.
+
+        Source:
+            pyzmq's ``Socket.recv_json``
+        """
+        import json
+
+        data = self.recv(flags)
+
+        def load(body: bytes) -> Any:
+            try:
+                return json.loads(body, **kwargs)
+            except ValueError as error:
+                raise _not_json(self, body, error) from None
+
+        return self._deserialize(data, load)
+
+    def send_pyobj(
+        self,
+        obj: object,
+        flags: int = 0,
+        protocol: int | None = None,
+        **kwargs: "Unpack[SendObjectArguments]",
+    ) -> MessageTracker | None:
+        """Sends a pickled object. Prefer `send_typed`, or `send_json`: see `recv_pyobj`.
+
+        Args:
+            obj: The object.
+            flags: As in `send`.
+            protocol: The version of the pickle format.
+            **kwargs: Further arguments of `send`.
+
+        Returns:
+            What `send` returns.
+
+        Raises:
+            PicklingError: The object cannot be pickled.
+            ZMQError: As in `send`.
+
+        Source:
+            pyzmq's ``Socket.send_pyobj``
+        """
+        import pickle
+
+        if protocol is not None:
+            _checks.whole("protocol", protocol, least=-1)
+        body = pickle.dumps(obj, protocol)
+        tracker: MessageTracker | None = self.send(body, flags, **kwargs)
+        return tracker
+
+    def recv_pyobj(self, flags: int = 0) -> Any:
+        """Receives a pickled object.
+
+        Unpickling runs code of the sender's choice: use it only with peers that you trust with
+        your program. Pickles that arrive over tcp from another machine, from peers that are not
+        authenticated (by CURVE, or by PLAIN), are refused unless ``socket.trust_pickles`` or
+        ``context.trust_pickles`` is True. `send_typed` and `recv_typed` need no trust.
+
+        Args:
+            flags: As in `recv`.
+
+        Returns:
+            The object.
+
+        Raises:
+            UntrustedPickle: The pickle was refused. The message is lost.
+            UnpicklingError: The part is not a pickle.
+            ZMQError: As in `recv`.
+
+        Source:
+            pyzmq's ``Socket.recv_pyobj``
+        """
+        frame = self.recv(flags, copy=False)
+        return self._deserialize(frame, self._unpickle)
+
+    def _unpickle(self, frame: Any) -> Any:
+        trusts = self.trust_pickles
+        if trusts is None:
+            trusts = self.context.trust_pickles
+        return _pickles.load(frame, trusted=trusts)
+
+    def send_typed(
+        self,
+        obj: object,
+        flags: int = 0,
+        *,
+        enc_hook: Callable[[Any], Any] | None = None,
+        **kwargs: "Unpack[SendObjectArguments]",
+    ) -> MessageTracker | None:
+        """Sends an object as MessagePack: numbers, text, dates, lists, dataclasses and more.
+
+        Needs msgspec (``pip install zeroxide[typed]``).
+
+        Args:
+            obj: The object: anything that msgspec encodes.
+            flags: As in `send`.
+            enc_hook: Replaces an object that msgspec does not know by one that it does.
+            **kwargs: Further arguments of `send`.
+
+        Returns:
+            What `send` returns.
+
+        Raises:
+            ModuleNotFoundError: msgspec is not installed.
+            TypeError: msgspec cannot encode the object.
+            ZMQError: As in `send`.
+
+        Example:
+            >>> push.send_typed({"id": 1, "tags": ["a", "b"]})
+            >>> pull.recv_typed(dict[str, int | list[str]])
+            {'id': 1, 'tags': ['a', 'b']}
+
+        Source:
+            zeroxide only
+        """
+        tracker: MessageTracker | None = self.send(_typed.encode(obj, enc_hook), flags, **kwargs)
+        return tracker
+
+    @overload
+    def recv_typed(
+        self,
+        kind: builtins.type[_T],
+        flags: int = 0,
+        *,
+        dec_hook: Callable[[builtins.type, Any], Any] | None = None,
+    ) -> _T: ...
+    @overload
+    def recv_typed(
+        self,
+        kind: Any,
+        flags: int = 0,
+        *,
+        dec_hook: Callable[[builtins.type, Any], Any] | None = None,
+    ) -> Any: ...
+    def recv_typed(
+        self,
+        kind: Any,
+        flags: int = 0,
+        *,
+        dec_hook: Callable[[builtins.type, Any], Any] | None = None,
+    ) -> Any:
+        """Receives an object of a known type. Safe with any peer: it runs no code.
+
+        Needs msgspec (``pip install zeroxide[typed]``).
+
+        Args:
+            kind: The type of the object, as msgspec knows it: a dataclass, a
+                ``msgspec.Struct``, a ``TypedDict``, ``list[int]``, ``int | str``.
+            flags: As in `recv`.
+            dec_hook: Makes objects of types that msgspec does not know: ``dec_hook(type, value)``.
+
+        Returns:
+            The object.
+
+        Raises:
+            InvalidMessage: The message holds something else. The text says what and where, and
+                ``data`` has the message.
+            ModuleNotFoundError: msgspec is not installed.
+            ZMQError: As in `recv`.
+
+        Example:
+            >>> push.send_typed([1, 2, "three"])
+            >>> pull.recv_typed(list[int])
+            Traceback (most recent call last):
+            zeroxide.error.InvalidMessage: not a message of type list: Expected `int`, got `str` - at `$[2]`
+
+        Source:
+            zeroxide only
+        """
+        frame = self.recv(flags, copy=False)
+        return self._deserialize(frame, lambda frame: _typed.decode(frame, kind, dec_hook))
+
+
+def _not_json(socket: ObjectMessages, body: bytes, error: ValueError) -> ValueError:
+    """The same error, which says what arrived and where."""
+    import json
+
+    arrived = (
+        f"{socket} received a message of {len(body)} bytes that is not JSON, {_checks.shown(body)}"
+    )
+    cure = "recv receives any bytes, and recv_json what send_json sends"
+    if isinstance(error, json.JSONDecodeError):
+        explained = json.JSONDecodeError("", error.doc, error.pos)
+        explained.msg = error.msg
+        explained.args = (f"{arrived}: {error}; {cure}",)
+        return explained
+    if isinstance(error, UnicodeDecodeError):
+        error.reason += f"; {arrived}; {cure}"
+    return error
+
+
+def _not_text(body: object) -> TypeError:
+    cure = "send takes bytes" if isinstance(body, bytes) else "send_json takes objects"
+    return TypeError(f"send_string takes str, not {type(body).__name__}: {cure}")

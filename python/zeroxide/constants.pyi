@@ -1,0 +1,2576 @@
+# Written by tools/constants_stub.py. A docstring below a name is what editors show for it.
+
+from enum import Enum, IntEnum, IntFlag
+
+class _OptType(Enum):
+    int = "int"
+    int64 = "int64"
+    bytes = "bytes"
+    fd = "fd"
+
+class ContextOption(IntEnum):
+    """Options of `Context.set` and `Context.get`.
+
+    Each has a text of its own with its unit and default, for example
+    ``help(zmq.ContextOption.IO_THREADS)``. The page "Options" lists them.
+
+    Source:
+        zmq_ctx_set(3), zmq_ctx_get(3)
+    """
+
+    IO_THREADS = 1
+    """How many I/O threads serve the sockets; fixed when the first socket is created. 0 is enough
+    for inproc.
+
+    Type: int, in threads. Default: 1.
+    """
+    MAX_SOCKETS = 2
+    """How many sockets may be open at a time.
+
+    Type: int, in sockets. Default: 1023.
+    """
+    SOCKET_LIMIT = 3
+    """SOCKET_LIMIT: libzmq's maximum number of sockets; MAX_SOCKETS may be larger.
+
+    Type: int, in sockets. Default: 65535. It can only be read.
+
+    THREAD_PRIORITY: The scheduling priority of the I/O threads; the default is the system's.
+
+    Type: int. It can only be set.
+    """
+    THREAD_PRIORITY = SOCKET_LIMIT
+    """SOCKET_LIMIT: libzmq's maximum number of sockets; MAX_SOCKETS may be larger.
+
+    Type: int, in sockets. Default: 65535. It can only be read.
+
+    THREAD_PRIORITY: The scheduling priority of the I/O threads; the default is the system's.
+
+    Type: int. It can only be set.
+    """
+    THREAD_SCHED_POLICY = 4
+    """The scheduling policy of the I/O threads (SCHED_*); -1, the system's, can only be read.
+
+    Type: int. Default: -1.
+    """
+    MAX_MSGSZ = 5
+    """Stored without effect, for programs that read it back; the socket option MAXMSGSIZE is the
+    limit.
+
+    Type: int, in bytes. Default: 2147483647.
+    """
+    MSG_T_SIZE = 6
+    """The size of libzmq's message structure, 64; zeroxide does not use it.
+
+    Type: int, in bytes. Default: 64. It can only be read.
+    """
+    THREAD_AFFINITY_CPU_ADD = 7
+    """One more CPU for the I/O threads to run on.
+
+    Type: int. It can only be set.
+    """
+    THREAD_AFFINITY_CPU_REMOVE = 8
+    """One CPU less for the I/O threads to run on.
+
+    Type: int. It can only be set.
+    """
+    THREAD_NAME_PREFIX = 9
+    """The prefix of the I/O threads' names; a number or up to 16 bytes.
+
+    Type: int.
+    """
+    ZERO_COPY_RECV = 10
+    """Stored without effect, for programs that read it back; large messages are always received
+    without a copy.
+
+    Type: int. Default: 1.
+    """
+    MEMORY_BUDGET = 1101
+    """How many bytes the messages of all peers together may take: incomplete ones and those not
+    received yet. 0 = no limit.
+
+    Type: int. Default: three quarters of the memory the process may have, in bytes.
+    """
+
+class DeviceType(IntEnum):
+    """The first argument of `device`, which has no effect.
+
+    Attributes:
+        STREAMER: PULL to PUSH.
+        FORWARDER: XSUB to XPUB.
+        QUEUE: ROUTER to DEALER.
+    """
+
+    STREAMER = 1
+    """PULL to PUSH."""
+    FORWARDER = 2
+    """XSUB to XPUB."""
+    QUEUE = 3
+    """ROUTER to DEALER."""
+
+class Errno(IntEnum):
+    """Error numbers that `ZMQError.errno` may hold.
+
+    The numbers of the system, as in the module `errno`, and four of ZeroMQ's own.
+
+    Attributes:
+        EAGAIN: The call would have to wait, or its time is up: raised as `Again`.
+        EFAULT: The context is closed, or does not exist.
+        EINVAL: An option, a value or an address is invalid.
+        ENOTSUP: The socket's type cannot do this.
+        EPROTONOSUPPORT: There is no such transport.
+        ENOBUFS: There is no buffer space.
+        ENETDOWN: The network is down.
+        EADDRINUSE: Another socket is bound to the address.
+        EADDRNOTAVAIL: The address is not one of this machine.
+        ECONNREFUSED: No process listens at the address.
+        EINPROGRESS: The connection is being made.
+        ENOTSOCK: The socket is closed, or belongs to another process.
+        EMSGSIZE: The message is too large.
+        EAFNOSUPPORT: The address family is not supported.
+        ENETUNREACH: The network cannot be reached.
+        ECONNABORTED: The connection was aborted.
+        ECONNRESET: The peer reset the connection.
+        ENOTCONN: The socket is not connected.
+        ETIMEDOUT: The connection timed out.
+        EHOSTUNREACH: No peer has the routing id (ROUTER with ``ROUTER_MANDATORY``).
+        ENETRESET: The network dropped the connection.
+        EFSM: The socket cannot do this in its state: it is not its turn (REQ, REP).
+        ENOCOMPATPROTO: The transport does not fit the type of the socket.
+        ETERM: The context was shut down or terminated: raised as `ContextTerminated`.
+        EMTHREAD: There is no I/O thread.
+
+    Source:
+        zmq_errno(3)
+    """
+
+    EAGAIN = ...
+    """The call would have to wait, or its time is up: raised as `Again`."""
+    EFAULT = ...
+    """The context is closed, or does not exist."""
+    EINVAL = ...
+    """An option, a value or an address is invalid."""
+    ENOTSUP = ...
+    """The socket's type cannot do this."""
+    EPROTONOSUPPORT = ...
+    """There is no such transport."""
+    ENOBUFS = ...
+    """There is no buffer space."""
+    ENETDOWN = ...
+    """The network is down."""
+    EADDRINUSE = ...
+    """Another socket is bound to the address."""
+    EADDRNOTAVAIL = ...
+    """The address is not one of this machine."""
+    ECONNREFUSED = ...
+    """No process listens at the address."""
+    EINPROGRESS = ...
+    """The connection is being made."""
+    ENOTSOCK = ...
+    """The socket is closed, or belongs to another process."""
+    EMSGSIZE = ...
+    """The message is too large."""
+    EAFNOSUPPORT = ...
+    """The address family is not supported."""
+    ENETUNREACH = ...
+    """The network cannot be reached."""
+    ECONNABORTED = ...
+    """The connection was aborted."""
+    ECONNRESET = ...
+    """The peer reset the connection."""
+    ENOTCONN = ...
+    """The socket is not connected."""
+    ETIMEDOUT = ...
+    """The connection timed out."""
+    EHOSTUNREACH = ...
+    """No peer has the routing id (ROUTER with ``ROUTER_MANDATORY``)."""
+    ENETRESET = ...
+    """The network dropped the connection."""
+    EFSM = ...
+    """The socket cannot do this in its state: it is not its turn (REQ, REP)."""
+    ENOCOMPATPROTO = ...
+    """The transport does not fit the type of the socket."""
+    ETERM = ...
+    """The context was shut down or terminated: raised as `ContextTerminated`."""
+    EMTHREAD = ...
+    """There is no I/O thread."""
+
+class Event(IntFlag):
+    """Events of connections, and the codes that a protocol failure has as its value.
+
+    Attributes:
+        CONNECTED: A connection was made.
+        CONNECT_DELAYED: A connection is being made.
+        CONNECT_RETRIED: A connection failed and is tried again; the value is the delay in ms.
+        LISTENING: The socket listens at an address.
+        BIND_FAILED: The socket cannot listen at an address; the value is an errno.
+        ACCEPTED: A connection was accepted.
+        ACCEPT_FAILED: A connection could not be accepted; the value is an errno.
+        CLOSED: A connection or listener was closed.
+        CLOSE_FAILED: A descriptor could not be closed; the value is an errno.
+        DISCONNECTED: A connection ended.
+        MONITOR_STOPPED: The monitor ended.
+        HANDSHAKE_FAILED_NO_DETAIL: The handshake failed; the value is an errno.
+        HANDSHAKE_SUCCEEDED: The handshake is complete: messages can flow.
+        HANDSHAKE_FAILED_PROTOCOL: The peer broke the protocol; the value is one of the codes.
+        HANDSHAKE_FAILED_AUTH: The peer was not let in; the value is the status of ZAP.
+        ALL_V1: All of the above.
+        ALL: All of the above.
+        PIPES_STATS: A draft, never sent.
+        ALL_V2: All, drafts included.
+        PROTOCOL_ERROR_ZMTP_UNSPECIFIED: The peer broke ZMTP in a way that has no code of its
+            own.
+        PROTOCOL_ERROR_ZMTP_UNEXPECTED_COMMAND: A command came at the wrong time.
+        PROTOCOL_ERROR_ZMTP_INVALID_SEQUENCE: A frame came at the wrong time.
+        PROTOCOL_ERROR_ZMTP_KEY_EXCHANGE: The exchange of keys failed.
+        PROTOCOL_ERROR_ZMTP_MALFORMED_COMMAND_UNSPECIFIED: A command is malformed.
+        PROTOCOL_ERROR_ZMTP_MALFORMED_COMMAND_MESSAGE: A MESSAGE command is malformed.
+        PROTOCOL_ERROR_ZMTP_MALFORMED_COMMAND_HELLO: A HELLO command is malformed.
+        PROTOCOL_ERROR_ZMTP_MALFORMED_COMMAND_INITIATE: An INITIATE command is malformed.
+        PROTOCOL_ERROR_ZMTP_MALFORMED_COMMAND_ERROR: An ERROR command is malformed.
+        PROTOCOL_ERROR_ZMTP_MALFORMED_COMMAND_READY: A READY command is malformed.
+        PROTOCOL_ERROR_ZMTP_MALFORMED_COMMAND_WELCOME: A WELCOME command is malformed.
+        PROTOCOL_ERROR_ZMTP_INVALID_METADATA: The metadata is malformed.
+        PROTOCOL_ERROR_ZMTP_CRYPTOGRAPHIC: A box could not be opened: wrong keys.
+        PROTOCOL_ERROR_ZMTP_MECHANISM_MISMATCH: The peers use different mechanisms.
+        PROTOCOL_ERROR_ZAP_UNSPECIFIED: The handler broke ZAP in a way that has no code of its
+            own.
+        PROTOCOL_ERROR_ZAP_MALFORMED_REPLY: The handler's reply is malformed.
+        PROTOCOL_ERROR_ZAP_BAD_REQUEST_ID: The handler replied to another request.
+        PROTOCOL_ERROR_ZAP_BAD_VERSION: The handler replied in another version.
+        PROTOCOL_ERROR_ZAP_INVALID_STATUS_CODE: The handler's status is none of ZAP's.
+        PROTOCOL_ERROR_ZAP_INVALID_METADATA: The handler's metadata is malformed.
+        PROTOCOL_ERROR_WS_UNSPECIFIED: For WebSockets, which are not built in.
+
+    Source:
+        zmq_socket_monitor(3); 37/ZMTP, sections "Error Handling" and "Commands"; 27/ZAP, section "Message Format"
+    """
+
+    PROTOCOL_ERROR_ZMTP_UNSPECIFIED = 0x10000000
+    """The peer broke ZMTP in a way that has no code of its own."""
+    PROTOCOL_ERROR_ZMTP_UNEXPECTED_COMMAND = 0x10000001
+    """A command came at the wrong time."""
+    PROTOCOL_ERROR_ZMTP_INVALID_SEQUENCE = 0x10000002
+    """A frame came at the wrong time."""
+    PROTOCOL_ERROR_ZMTP_KEY_EXCHANGE = 0x10000003
+    """The exchange of keys failed."""
+    PROTOCOL_ERROR_ZMTP_MALFORMED_COMMAND_UNSPECIFIED = 0x10000011
+    """A command is malformed."""
+    PROTOCOL_ERROR_ZMTP_MALFORMED_COMMAND_MESSAGE = 0x10000012
+    """A MESSAGE command is malformed."""
+    PROTOCOL_ERROR_ZMTP_MALFORMED_COMMAND_HELLO = 0x10000013
+    """A HELLO command is malformed."""
+    PROTOCOL_ERROR_ZMTP_MALFORMED_COMMAND_INITIATE = 0x10000014
+    """An INITIATE command is malformed."""
+    PROTOCOL_ERROR_ZMTP_MALFORMED_COMMAND_ERROR = 0x10000015
+    """An ERROR command is malformed."""
+    PROTOCOL_ERROR_ZMTP_MALFORMED_COMMAND_READY = 0x10000016
+    """A READY command is malformed."""
+    PROTOCOL_ERROR_ZMTP_MALFORMED_COMMAND_WELCOME = 0x10000017
+    """A WELCOME command is malformed."""
+    PROTOCOL_ERROR_ZMTP_INVALID_METADATA = 0x10000018
+    """The metadata is malformed."""
+    PROTOCOL_ERROR_ZMTP_CRYPTOGRAPHIC = 0x11000001
+    """A box could not be opened: wrong keys."""
+    PROTOCOL_ERROR_ZMTP_MECHANISM_MISMATCH = 0x11000002
+    """The peers use different mechanisms."""
+    PROTOCOL_ERROR_ZAP_UNSPECIFIED = 0x20000000
+    """The handler broke ZAP in a way that has no code of its own."""
+    PROTOCOL_ERROR_ZAP_MALFORMED_REPLY = 0x20000001
+    """The handler's reply is malformed."""
+    PROTOCOL_ERROR_ZAP_BAD_REQUEST_ID = 0x20000002
+    """The handler replied to another request."""
+    PROTOCOL_ERROR_ZAP_BAD_VERSION = 0x20000003
+    """The handler replied in another version."""
+    PROTOCOL_ERROR_ZAP_INVALID_STATUS_CODE = 0x20000004
+    """The handler's status is none of ZAP's."""
+    PROTOCOL_ERROR_ZAP_INVALID_METADATA = 0x20000005
+    """The handler's metadata is malformed."""
+    PROTOCOL_ERROR_WS_UNSPECIFIED = 0x30000000
+    """For WebSockets, which are not built in."""
+    CONNECTED = 0x1
+    """A connection was made."""
+    CONNECT_DELAYED = 0x2
+    """A connection is being made."""
+    CONNECT_RETRIED = 0x4
+    """A connection failed and is tried again; the value is the delay in ms."""
+    LISTENING = 0x8
+    """The socket listens at an address."""
+    BIND_FAILED = 0x10
+    """The socket cannot listen at an address; the value is an errno."""
+    ACCEPTED = 0x20
+    """A connection was accepted."""
+    ACCEPT_FAILED = 0x40
+    """A connection could not be accepted; the value is an errno."""
+    CLOSED = 0x80
+    """A connection or listener was closed."""
+    CLOSE_FAILED = 0x100
+    """A descriptor could not be closed; the value is an errno."""
+    DISCONNECTED = 0x200
+    """A connection ended."""
+    MONITOR_STOPPED = 0x400
+    """The monitor ended."""
+    HANDSHAKE_FAILED_NO_DETAIL = 0x800
+    """The handshake failed; the value is an errno."""
+    HANDSHAKE_SUCCEEDED = 0x1000
+    """The handshake is complete: messages can flow."""
+    HANDSHAKE_FAILED_PROTOCOL = 0x2000
+    """The peer broke the protocol; the value is one of the codes."""
+    HANDSHAKE_FAILED_AUTH = 0x4000
+    """The peer was not let in; the value is the status of ZAP."""
+    ALL_V1 = 0xFFFF
+    """All of the above."""
+    ALL = ALL_V1
+    """Another name of `ALL_V1`. All of the above."""
+    PIPES_STATS = 0x10000
+    """A draft, never sent."""
+    ALL_V2 = 0x1FFFF
+    """All, drafts included."""
+
+class Flag(IntFlag):
+    """Flags of the calls that send and receive.
+
+    Attributes:
+        DONTWAIT: Raise `Again` instead of waiting.
+        SNDMORE: More parts of the message follow.
+        NOBLOCK: The old name of ``DONTWAIT``.
+    """
+
+    DONTWAIT = 1
+    """Raise `Again` instead of waiting."""
+    SNDMORE = 2
+    """More parts of the message follow."""
+    NOBLOCK = DONTWAIT
+    """Another name of `DONTWAIT`. Raise `Again` instead of waiting."""
+
+class GssapiNameType(IntEnum):
+    """Values of the two ``GSSAPI_..._NAMETYPE`` options, of a mechanism that is not built in.
+
+    Attributes:
+        HOSTBASED: A service at a host.
+        USER_NAME: The name of a user.
+        KRB5_PRINCIPAL: A principal of Kerberos.
+    """
+
+    HOSTBASED = 0
+    """A service at a host."""
+    USER_NAME = 1
+    """The name of a user."""
+    KRB5_PRINCIPAL = 2
+    """A principal of Kerberos."""
+
+class MessageOption(IntEnum):
+    """Properties of a message, for `Frame.get`.
+
+    Attributes:
+        MORE: Whether more parts of the message follow.
+        SRCFD: The file descriptor of the connection that the frame came from.
+        SHARED: Whether the body is in memory that other frames may share.
+    """
+
+    MORE = 1
+    """Whether more parts of the message follow."""
+    SRCFD = 2
+    """The file descriptor of the connection that the frame came from."""
+    SHARED = 3
+    """Whether the body is in memory that other frames may share."""
+
+class NormMode(IntEnum):
+    """Values of the option ``NORM_MODE``, of a transport that is not built in.
+
+    Attributes:
+        FIXED: A fixed rate.
+        CC: Congestion control.
+        CCL: Congestion control that tolerates losses.
+        CCE: Congestion control with explicit notification of congestion.
+        CCE_ECNONLY: Congestion control by explicit notification alone.
+    """
+
+    FIXED = 0
+    """A fixed rate."""
+    CC = 1
+    """Congestion control."""
+    CCL = 2
+    """Congestion control that tolerates losses."""
+    CCE = 3
+    """Congestion control with explicit notification of congestion."""
+    CCE_ECNONLY = 4
+    """Congestion control by explicit notification alone."""
+
+class PollEvent(IntFlag):
+    """Events to wait for with `Socket.poll`, `Poller` and `zmq_poll`.
+
+    Attributes:
+        POLLIN: A message can be received; a descriptor can be read.
+        POLLOUT: A message can be sent; a descriptor can be written.
+        POLLERR: A descriptor has an error.
+        POLLPRI: A descriptor has urgent data.
+    """
+
+    POLLIN = 1
+    """A message can be received; a descriptor can be read."""
+    POLLOUT = 2
+    """A message can be sent; a descriptor can be written."""
+    POLLERR = 4
+    """A descriptor has an error."""
+    POLLPRI = 8
+    """A descriptor has urgent data."""
+
+class ReconnectStop(IntEnum):
+    """Values of the option ``RECONNECT_STOP``, which may be added up.
+
+    Attributes:
+        CONN_REFUSED: Stop when the connection is refused.
+        HANDSHAKE_FAILED: Stop when the handshake fails.
+        AFTER_DISCONNECT: Stop after `Socket.disconnect`.
+    """
+
+    CONN_REFUSED = 1
+    """Stop when the connection is refused."""
+    HANDSHAKE_FAILED = 2
+    """Stop when the handshake fails."""
+    AFTER_DISCONNECT = 4
+    """Stop after `Socket.disconnect`."""
+
+class RouterNotify(IntEnum):
+    """Values of the option ``ROUTER_NOTIFY``, a draft that is not built in.
+
+    Attributes:
+        CONNECT: Report that a peer connected.
+        DISCONNECT: Report that a peer disconnected.
+    """
+
+    CONNECT = 1
+    """Report that a peer connected."""
+    DISCONNECT = 2
+    """Report that a peer disconnected."""
+
+class SecurityMechanism(IntEnum):
+    """Values of the option ``MECHANISM``.
+
+    Attributes:
+        NULL: No security.
+        PLAIN: User names and passwords, without encryption.
+        CURVE: Keys and encryption.
+        GSSAPI: Not built in.
+
+    Source:
+        37/ZMTP, section "The NULL Security Mechanism"; 24/ZMTP-PLAIN; 25/ZMTP-CURVE
+    """
+
+    NULL = 0
+    """No security."""
+    PLAIN = 1
+    """User names and passwords, without encryption."""
+    CURVE = 2
+    """Keys and encryption."""
+    GSSAPI = 3
+    """Not built in."""
+
+class SocketOption(IntEnum):
+    """Options of `Socket.set` and `Socket.get`.
+
+    Each has a text of its own with its unit and default, for example
+    ``help(zmq.SocketOption.LINGER)``. The page "Options" lists them.
+
+    Source:
+        zmq_setsockopt(3), zmq_getsockopt(3)
+    """
+
+    _opt_type: _OptType
+    HWM = 1
+    """An option of ZeroMQ 2. Its number is not accepted: ``socket.hwm`` sets SNDHWM and RCVHWM."""
+    AFFINITY = 4
+    """The I/O threads that may serve new connections, one bit each; 0 = all.
+
+    Type: int. Default: 0.
+    """
+    ROUTING_ID = 5
+    """The name under which ROUTER peers address this socket.
+
+    Type: bytes. Default: empty.
+
+    Source: 37/ZMTP, section "The Identity Property"
+    """
+    SUBSCRIBE = 6
+    """Also receive messages that begin with these bytes; empty = all.
+
+    Type: bytes. Sockets: SUB, XPUB. It can only be set.
+
+    Source: 29/PUBSUB, section "The SUB Socket Type"
+    """
+    UNSUBSCRIBE = 7
+    """Undo one SUBSCRIBE of the same bytes.
+
+    Type: bytes. Sockets: SUB, XPUB. It can only be set.
+
+    Source: 29/PUBSUB, section "The SUB Socket Type"
+    """
+    RATE = 8
+    """The limit of multicast transports in kbit/s.
+
+    Type: int, in kbit/s. Default: 100.
+    """
+    RECOVERY_IVL = 9
+    """How long a multicast receiver may be away without loss, in ms.
+
+    Type: int, in ms. Default: 10000.
+    """
+    SNDBUF = 11
+    """The kernel's send buffer in bytes; -1 = the system's default.
+
+    Type: int, in bytes. Default: -1.
+    """
+    RCVBUF = 12
+    """The kernel's receive buffer in bytes; -1 = the system's default.
+
+    Type: int, in bytes. Default: -1.
+    """
+    RCVMORE = 13
+    """Whether further parts follow the one received last.
+
+    Type: int, 0 or 1. It can only be read.
+    """
+    FD = 14
+    """A descriptor that is readable when the socket may have become ready.
+
+    Type: int, a file descriptor. It can only be read.
+    """
+    EVENTS = 15
+    """What the socket is ready for: POLLIN, POLLOUT.
+
+    Type: int. It can only be read.
+    """
+    TYPE = 16
+    """The socket's type.
+
+    Type: int. It can only be read.
+    """
+    LINGER = 17
+    """How long messages are still sent after closing, in ms; -1 = no limit.
+
+    Type: int, in ms. Default: -1; 0 for SUB and XSUB.
+    """
+    RECONNECT_IVL = 18
+    """The delay before the next connection attempt in ms; -1 = no further attempt.
+
+    Type: int, in ms. Default: 100.
+    """
+    BACKLOG = 19
+    """How many connections may wait to be accepted.
+
+    Type: int, in connections. Default: 100.
+    """
+    RECONNECT_IVL_MAX = 21
+    """Delays between attempts double up to this many ms; 0 = they do not.
+
+    Type: int, in ms. Default: 0.
+    """
+    MAXMSGSIZE = 22
+    """A larger message from a peer ends its connection; bytes, -1 = no limit.
+
+    Type: int, in bytes. Default: -1.
+    """
+    SNDHWM = 23
+    """How many messages queue per peer on the way out; 0 = no limit.
+
+    Type: int, in messages. Default: 1000.
+    """
+    RCVHWM = 24
+    """How many messages queue per peer on the way in; 0 = no limit.
+
+    Type: int, in messages. Default: 1000.
+    """
+    MULTICAST_HOPS = 25
+    """How many routers a multicast packet may pass.
+
+    Type: int. Default: 1.
+    """
+    RCVTIMEO = 27
+    """How long receiving waits, in ms; -1 = no limit.
+
+    Type: int, in ms. Default: -1.
+    """
+    SNDTIMEO = 28
+    """How long sending waits, in ms; -1 = no limit.
+
+    Type: int, in ms. Default: -1.
+    """
+    IPV4ONLY = 31
+    """The opposite of IPV6, for old programs.
+
+    Type: int, 0 or 1. Default: 1.
+    """
+    LAST_ENDPOINT = 32
+    """The endpoint that was bound or connected last, with wildcards replaced.
+
+    Type: bytes, text in UTF-8. Default: empty. It can only be read.
+    """
+    ROUTER_MANDATORY = 33
+    """A message to an unknown peer raises an error instead of being dropped.
+
+    Type: int, 0 or 1. Default: 0. Sockets: ROUTER, REP. It can only be set.
+    """
+    TCP_KEEPALIVE = 34
+    """Keepalive probes: 1 on, 0 off, -1 = on with limits that find a dead machine within 15 s.
+
+    Type: int. Default: -1.
+    """
+    TCP_KEEPALIVE_CNT = 35
+    """How many unanswered probes end a connection; -1 = as TCP_KEEPALIVE says, or the system's
+    default.
+
+    Type: int, in probes. Default: -1.
+    """
+    TCP_KEEPALIVE_IDLE = 36
+    """Silence before the first probe, in seconds; -1 = as TCP_KEEPALIVE says, or the system's
+    default.
+
+    Type: int, in s. Default: -1.
+    """
+    TCP_KEEPALIVE_INTVL = 37
+    """Time between probes, in seconds; -1 = as TCP_KEEPALIVE says, or the system's default.
+
+    Type: int, in s. Default: -1.
+    """
+    TCP_ACCEPT_FILTER = 38
+    """One more network (CIDR) that may connect to endpoints bound later; empty = every network
+    again.
+
+    Type: bytes, text in UTF-8. It can only be set.
+    """
+    IMMEDIATE = 39
+    """Queue messages only for connections that are up.
+
+    Type: int, 0 or 1. Default: 0.
+    """
+    XPUB_VERBOSE = 40
+    """Receive every subscription, not only the first for a topic.
+
+    Type: int, 0 or 1. Default: 0. Sockets: XPUB, PUB. It can only be set.
+    """
+    ROUTER_RAW = 41
+    """Raw TCP on a ROUTER; a STREAM socket is the newer way.
+
+    Type: int, 0 or 1. Default: 0. Sockets: ROUTER. It can only be set.
+    """
+    IPV6 = 42
+    """Bind and connect over IPv6 as well as IPv4.
+
+    Type: int, 0 or 1. Default: 0.
+    """
+    MECHANISM = 43
+    """The security mechanism: 0 NULL, 1 PLAIN, 2 CURVE, 3 GSSAPI.
+
+    Type: int. Default: 0. It can only be read.
+
+    Source: 37/ZMTP, section "Authentication and Confidentiality"
+    """
+    PLAIN_SERVER = 44
+    """Act as server of the PLAIN mechanism.
+
+    Type: int, 0 or 1. Default: 0.
+
+    Source: 24/ZMTP-PLAIN, section "Implementation"
+    """
+    PLAIN_USERNAME = 45
+    """The user name of a PLAIN client.
+
+    Type: bytes, text in UTF-8. Default: empty.
+
+    Source: 24/ZMTP-PLAIN, section "Implementation"
+    """
+    PLAIN_PASSWORD = 46
+    """The password of a PLAIN client.
+
+    Type: bytes, text in UTF-8. Default: empty.
+
+    Source: 24/ZMTP-PLAIN, section "Implementation"
+    """
+    CURVE_SERVER = 47
+    """Act as server of the CURVE mechanism; needs CURVE_SECRETKEY.
+
+    Type: int, 0 or 1. Default: 0.
+
+    Source: 25/ZMTP-CURVE, section "Implementation"
+    """
+    CURVE_PUBLICKEY = 48
+    """The public key of this socket, 32 bytes or 40 characters of Z85.
+
+    Type: bytes. Default: empty.
+
+    Source: 25/ZMTP-CURVE, section "Implementation"
+    """
+    CURVE_SECRETKEY = 49
+    """The secret key of this socket, 32 bytes or 40 characters of Z85.
+
+    Type: bytes. Default: empty.
+
+    Source: 25/ZMTP-CURVE, section "Implementation"
+    """
+    CURVE_SERVERKEY = 50
+    """The public key of the server to connect to; makes this a CURVE client.
+
+    Type: bytes. Default: empty.
+
+    Source: 25/ZMTP-CURVE, section "Implementation"
+    """
+    PROBE_ROUTER = 51
+    """Send an empty message on each new connection.
+
+    Type: int, 0 or 1. Default: 0. Sockets: ROUTER, DEALER, REQ, REP. It can only be set.
+    """
+    REQ_CORRELATE = 52
+    """Number the requests and accept only matching replies.
+
+    Type: int, 0 or 1. Default: 0. Sockets: REQ. It can only be set.
+    """
+    REQ_RELAXED = 53
+    """Allow a new request before the reply to the last.
+
+    Type: int, 0 or 1. Default: 0. Sockets: REQ. It can only be set.
+    """
+    CONFLATE = 54
+    """Keep only the newest message (PULL, PUSH, SUB, PUB, DEALER).
+
+    Type: int, 0 or 1. Default: 0.
+    """
+    ZAP_DOMAIN = 55
+    """The domain that authentication requests name.
+
+    Type: bytes, text in UTF-8. Default: empty.
+
+    Source: 27/ZAP, section "Message Format"
+    """
+    ROUTER_HANDOVER = 56
+    """A new peer takes over the routing id of an older one.
+
+    Type: int, 0 or 1. Default: 0. Sockets: ROUTER, REP. It can only be set.
+    """
+    TOS = 57
+    """The type-of-service byte of outgoing packets.
+
+    Type: int. Default: 0.
+    """
+    IPC_FILTER_PID = 58
+    """One more process that may connect to a bound ipc endpoint.
+
+    Type: int. It can only be set.
+    """
+    IPC_FILTER_UID = 59
+    """One more user that may connect to a bound ipc endpoint.
+
+    Type: int. It can only be set.
+    """
+    IPC_FILTER_GID = 60
+    """One more primary group that may connect to a bound ipc endpoint.
+
+    Type: int. It can only be set.
+    """
+    CONNECT_ROUTING_ID = 61
+    """The name here of the peer that the next connect reaches.
+
+    Type: bytes. Default: empty. Sockets: ROUTER, STREAM, REP. It can only be set.
+    """
+    GSSAPI_SERVER = 62
+    """Act as server of the GSSAPI mechanism.
+
+    Type: int, 0 or 1. Setting it raises an error.
+    """
+    GSSAPI_PRINCIPAL = 63
+    """The principal of this socket.
+
+    Type: bytes, text in UTF-8. Setting it raises an error.
+    """
+    GSSAPI_SERVICE_PRINCIPAL = 64
+    """The principal of the server.
+
+    Type: bytes, text in UTF-8. Setting it raises an error.
+    """
+    GSSAPI_PLAINTEXT = 65
+    """Authenticate without encrypting.
+
+    Type: int, 0 or 1. Setting it raises an error.
+    """
+    HANDSHAKE_IVL = 66
+    """The limit from the connection to the end of the handshake, in ms; 0 = none.
+
+    Type: int, in ms. Default: 30000.
+    """
+    SOCKS_PROXY = 68
+    """Connect through the SOCKS5 proxy at host:port; empty = directly.
+
+    Type: bytes, text in UTF-8. Default: empty.
+    """
+    XPUB_NODROP = 69
+    """Wait instead of dropping when the queue to a subscriber is full.
+
+    Type: int, 0 or 1. Default: 0. Sockets: XPUB, PUB. It can only be set.
+    """
+    BLOCKY = 70
+    """An option of contexts. 0 makes LINGER 0 the default of new sockets, so that terminating never
+    waits for peers.
+
+    Type: int. Default: 1.
+    """
+    XPUB_MANUAL = 71
+    """The program decides which subscriptions take effect.
+
+    Type: int, 0 or 1. Default: 0. Sockets: XPUB. It can only be set.
+    """
+    XPUB_WELCOME_MSG = 72
+    """The first message to each new subscriber; empty = none.
+
+    Type: bytes. Default: empty. Sockets: XPUB, PUB. It can only be set.
+    """
+    STREAM_NOTIFY = 73
+    """Deliver an empty message when a peer connects and when it disconnects.
+
+    Type: int, 0 or 1. Default: 1. Sockets: STREAM. It can only be set.
+    """
+    INVERT_MATCHING = 74
+    """Match messages that do not begin with a subscription; set it at both ends. No effect on types
+    without subscriptions.
+
+    Type: int, 0 or 1. Default: 0.
+    """
+    HEARTBEAT_IVL = 75
+    """How often to ping the peer, in ms; 0 = never. If it is not set, it also reads 0, and silent
+    peers are probed.
+
+    Type: int, in ms. Default: 0.
+
+    Source: 37/ZMTP, section "Connection Heartbeating"
+    """
+    HEARTBEAT_TTL = 76
+    """The silence after which the peer may end the connection, in ms; 0 = not sent to the peer.
+
+    Type: int, in ms. Default: 0.
+
+    Source: 37/ZMTP, section "Connection Heartbeating"
+    """
+    HEARTBEAT_TIMEOUT = 77
+    """Silence after a ping that ends the connection, in ms; the default is HEARTBEAT_IVL.
+
+    Type: int, in ms. Default: -1.
+
+    Source: 37/ZMTP, section "Connection Heartbeating"
+    """
+    XPUB_VERBOSER = 78
+    """Receive every subscription and every unsubscription.
+
+    Type: int, 0 or 1. Default: 0. Sockets: XPUB, PUB. It can only be set.
+    """
+    CONNECT_TIMEOUT = 79
+    """The limit of one connection attempt, in ms; 0 = the system's.
+
+    Type: int, in ms. Default: 0.
+    """
+    TCP_MAXRT = 80
+    """How long sent bytes may stay unacknowledged, in ms; 0 = the system's limit.
+
+    Type: int, in ms. Default: 0.
+    """
+    THREAD_SAFE = 81
+    """1 for the socket types that libzmq calls thread-safe. Every zeroxide socket is, but these
+    types read 0 as in libzmq.
+
+    Type: int, 0 or 1. Default: 0. It can only be read.
+    """
+    MULTICAST_MAXTPDU = 84
+    """The largest multicast datagram, in bytes.
+
+    Type: int, in bytes. Default: 1500.
+    """
+    VMCI_BUFFER_SIZE = 85
+    """The buffer of a VMCI socket; 0 = the driver's.
+
+    Type: int, in bytes. Default: 0.
+    """
+    VMCI_BUFFER_MIN_SIZE = 86
+    """The smallest buffer of a VMCI socket; 0 = the driver's.
+
+    Type: int, in bytes. Default: 0.
+    """
+    VMCI_BUFFER_MAX_SIZE = 87
+    """The largest buffer of a VMCI socket; 0 = the driver's.
+
+    Type: int, in bytes. Default: 0.
+    """
+    VMCI_CONNECT_TIMEOUT = 88
+    """The limit of a VMCI connection attempt, in ms; -1 = the driver's.
+
+    Type: int, in ms. Default: -1.
+    """
+    USE_FD = 89
+    """A listening descriptor that the next bind takes over; -1 = none.
+
+    Type: int. Default: -1.
+    """
+    GSSAPI_PRINCIPAL_NAMETYPE = 90
+    """What kind of name GSSAPI_PRINCIPAL is.
+
+    Type: int. Setting it raises an error.
+    """
+    GSSAPI_SERVICE_PRINCIPAL_NAMETYPE = 91
+    """What kind of name GSSAPI_SERVICE_PRINCIPAL is.
+
+    Type: int. Setting it raises an error.
+    """
+    BINDTODEVICE = 92
+    """The only network interface to use (needs CAP_NET_RAW); empty = any.
+
+    Type: bytes, text in UTF-8. Default: empty.
+    """
+    IDENTITY = ROUTING_ID
+    """Another name of `ROUTING_ID`. The name under which ROUTER peers address this socket.
+
+    Type: bytes. Default: empty.
+
+    Source: 37/ZMTP, section "The Identity Property"
+    """
+    CONNECT_RID = CONNECT_ROUTING_ID
+    """Another name of `CONNECT_ROUTING_ID`. The name here of the peer that the next connect
+    reaches.
+
+    Type: bytes. Default: empty. Sockets: ROUTER, STREAM, REP. It can only be set.
+    """
+    DELAY_ATTACH_ON_CONNECT = IMMEDIATE
+    """Another name of `IMMEDIATE`. Queue messages only for connections that are up.
+
+    Type: int, 0 or 1. Default: 0.
+    """
+    FAIL_UNROUTABLE = ROUTER_MANDATORY
+    """Another name of `ROUTER_MANDATORY`. A message to an unknown peer raises an error instead of
+    being dropped.
+
+    Type: int, 0 or 1. Default: 0. Sockets: ROUTER, REP. It can only be set.
+    """
+    ROUTER_BEHAVIOR = ROUTER_MANDATORY
+    """Another name of `ROUTER_MANDATORY`. A message to an unknown peer raises an error instead of
+    being dropped.
+
+    Type: int, 0 or 1. Default: 0. Sockets: ROUTER, REP. It can only be set.
+    """
+    ZAP_ENFORCE_DOMAIN = 93
+    """Ask a ZAP handler only if ZAP_DOMAIN is set, and reject every peer if there is no handler.
+
+    Type: int, 0 or 1. Default: 0.
+    """
+    LOOPBACK_FASTPATH = 94
+    """A feature of Windows. Stored without effect.
+
+    Type: int, 0 or 1. Default: 0.
+    """
+    METADATA = 95
+    """A property sent to peers in the handshake, as X-name:value; each call adds one.
+
+    Type: bytes, text in UTF-8. It can only be set.
+
+    Source: 37/ZMTP, section "Connection Metadata"
+    """
+    MULTICAST_LOOP = 96
+    """Whether multicast returns to this host. Stored without effect.
+
+    Type: int, 0 or 1. Default: 1.
+    """
+    ROUTER_NOTIFY = 97
+    """A draft in libzmq; not available here.
+
+    Type: int. Setting it raises an error.
+    """
+    XPUB_MANUAL_LAST_VALUE = 98
+    """Like XPUB_MANUAL, and a message sent after receiving a subscription goes only to that
+    subscriber.
+
+    Type: int, 0 or 1. Default: 0. Sockets: XPUB. It can only be set.
+    """
+    SOCKS_USERNAME = 99
+    """The user name for the SOCKS5 proxy; empty = no login.
+
+    Type: bytes, text in UTF-8. Default: empty.
+    """
+    SOCKS_PASSWORD = 100
+    """The password for SOCKS_USERNAME.
+
+    Type: bytes, text in UTF-8. Default: empty.
+    """
+    IN_BATCH_SIZE = 101
+    """A draft in libzmq; not available here.
+
+    Type: int. Setting it raises an error.
+    """
+    OUT_BATCH_SIZE = 102
+    """A draft in libzmq; not available here.
+
+    Type: int. Setting it raises an error.
+    """
+    WSS_KEY_PEM = 103
+    """A draft in libzmq; not available here.
+
+    Type: bytes, text in UTF-8. Setting it raises an error.
+    """
+    WSS_CERT_PEM = 104
+    """A draft in libzmq; not available here.
+
+    Type: bytes, text in UTF-8. Setting it raises an error.
+    """
+    WSS_TRUST_PEM = 105
+    """A draft in libzmq; not available here.
+
+    Type: bytes, text in UTF-8. Setting it raises an error.
+    """
+    WSS_HOSTNAME = 106
+    """A draft in libzmq; not available here.
+
+    Type: bytes, text in UTF-8. Setting it raises an error.
+    """
+    WSS_TRUST_SYSTEM = 107
+    """A draft in libzmq; not available here.
+
+    Type: int, 0 or 1. Setting it raises an error.
+    """
+    ONLY_FIRST_SUBSCRIBE = 108
+    """Stored without effect: a message that does not begin with a subscription never has one in a
+    later part.
+
+    Type: int, 0 or 1. Sockets: XPUB, XSUB, PUB. It can only be set.
+    """
+    RECONNECT_STOP = 109
+    """When to stop reconnecting: 1 connection refused, 2 handshake failed, 4 after disconnect();
+    add the numbers.
+
+    Type: int. Default: 0.
+    """
+    HELLO_MSG = 110
+    """A draft in libzmq; not available here.
+
+    Type: bytes. Setting it raises an error.
+    """
+    DISCONNECT_MSG = 111
+    """A draft in libzmq; not available here.
+
+    Type: bytes. Setting it raises an error.
+    """
+    PRIORITY = 112
+    """A draft in libzmq; not available here.
+
+    Type: int. Setting it raises an error.
+    """
+    BUSY_POLL = 113
+    """A draft in libzmq; not available here.
+
+    Type: int. Setting it raises an error.
+    """
+    HICCUP_MSG = 114
+    """A draft in libzmq; not available here.
+
+    Type: bytes. Setting it raises an error.
+    """
+    XSUB_VERBOSE_UNSUBSCRIBE = 115
+    """A draft in libzmq; not available here.
+
+    Type: int, 0 or 1. Setting it raises an error.
+    """
+    TOPICS_COUNT = 116
+    """The number of different topics that this socket or its peers subscribe to.
+
+    Type: int, in topics. Default: 0. Sockets: PUB, SUB, XPUB, XSUB. It can only be read.
+    """
+    NORM_MODE = 117
+    """A draft in libzmq; not available here.
+
+    Type: int. Setting it raises an error.
+    """
+    NORM_UNICAST_NACK = 118
+    """A draft in libzmq; not available here.
+
+    Type: int, 0 or 1. Setting it raises an error.
+    """
+    NORM_BUFFER_SIZE = 119
+    """A draft in libzmq; not available here.
+
+    Type: int. Setting it raises an error.
+    """
+    NORM_SEGMENT_SIZE = 120
+    """A draft in libzmq; not available here.
+
+    Type: int. Setting it raises an error.
+    """
+    NORM_BLOCK_SIZE = 121
+    """A draft in libzmq; not available here.
+
+    Type: int. Setting it raises an error.
+    """
+    NORM_NUM_PARITY = 122
+    """A draft in libzmq; not available here.
+
+    Type: int. Setting it raises an error.
+    """
+    NORM_NUM_AUTOPARITY = 123
+    """A draft in libzmq; not available here.
+
+    Type: int. Setting it raises an error.
+    """
+    NORM_PUSH = 124
+    """A draft in libzmq; not available here.
+
+    Type: int, 0 or 1. Setting it raises an error.
+    """
+    MAX_SUBSCRIPTIONS = 1001
+    """How many topics each subscriber may have; further ones are counted and ignored. 0 = no limit.
+
+    Type: int, in topics. Default: 4194304. Sockets: PUB, XPUB.
+    """
+    SNDHWM_BYTES = 1002
+    """How many bytes queue per peer on the way out, in addition to SNDHWM; 0 = no limit.
+
+    Type: int, in bytes. Default: 0.
+    """
+    RCVHWM_BYTES = 1003
+    """How many bytes queue per peer on the way in, in addition to RCVHWM; 0 = no limit.
+
+    Type: int, in bytes. Default: 0.
+    """
+    STALL_IVL = 1004
+    """How long a peer may be silent in the middle of a message, in ms (up to twice that); 0 = no
+    limit.
+
+    Type: int, in ms. Default: 60000.
+    """
+    MAX_SUBSCRIPTION_BYTES = 1010
+    """How many bytes the topics of each subscriber may have together; further ones are counted and
+    ignored. 0 = no limit.
+
+    Type: int, in bytes. Default: 67108864. Sockets: PUB, XPUB.
+    """
+
+class SocketType(IntEnum):
+    """What a socket does with its messages, and which types it connects to.
+
+    Types from ``SERVER`` on are drafts, which are not built in.
+
+    Attributes:
+        PAIR: Exchanges messages with one peer; for threads of a program.
+        PUB: Sends to all subscribers of a topic.
+        SUB: Receives what it subscribed to.
+        REQ: Sends a request, then receives its reply.
+        REP: Receives a request, then sends its reply.
+        DEALER: Sends to its peers in turn, receives from all of them.
+        ROUTER: Receives from all peers with their routing ids, sends to the one it names.
+        PULL: Receives from all peers in turn.
+        PUSH: Sends to its peers in turn.
+        XPUB: A PUB that receives the subscriptions.
+        XSUB: A SUB that sends its subscriptions as messages.
+        STREAM: Raw TCP connections.
+        XREQ: The old name of DEALER.
+        XREP: The old name of ROUTER.
+        SERVER: A draft, not built in: replies to many CLIENT peers.
+        CLIENT: A draft, not built in: sends requests to SERVER peers.
+        RADIO: A draft, not built in: sends to groups.
+        DISH: A draft, not built in: receives the groups that it joined.
+        GATHER: A draft, not built in: receives single parts in turn.
+        SCATTER: A draft, not built in: sends single parts in turn.
+        DGRAM: A draft, not built in: UDP datagrams.
+        PEER: A draft, not built in: sends to the peer it names.
+        CHANNEL: A draft, not built in: PAIR for single parts.
+
+    Source:
+        28/REQREP, 29/PUBSUB, 30/PIPELINE, 31/EXPAIR, a section for each type; zmq_socket(3)
+    """
+
+    PAIR = 0
+    """Exchanges messages with one peer; for threads of a program.
+
+    Source: 31/EXPAIR, section "The PAIR Socket Type"
+    """
+    PUB = 1
+    """Sends to all subscribers of a topic.
+
+    Source: 29/PUBSUB, section "The PUB Socket Type"
+    """
+    SUB = 2
+    """Receives what it subscribed to.
+
+    Source: 29/PUBSUB, section "The SUB Socket Type"
+    """
+    REQ = 3
+    """Sends a request, then receives its reply.
+
+    Source: 28/REQREP, section "The REQ Socket Type"
+    """
+    REP = 4
+    """Receives a request, then sends its reply.
+
+    Source: 28/REQREP, section "The REP Socket Type"
+    """
+    DEALER = 5
+    """Sends to its peers in turn, receives from all of them.
+
+    Source: 28/REQREP, section "The DEALER Socket Type"
+    """
+    ROUTER = 6
+    """Receives from all peers with their routing ids, sends to the one it names.
+
+    Source: 28/REQREP, section "The ROUTER Socket Type"
+    """
+    PULL = 7
+    """Receives from all peers in turn.
+
+    Source: 30/PIPELINE, section "The PULL Socket Type"
+    """
+    PUSH = 8
+    """Sends to its peers in turn.
+
+    Source: 30/PIPELINE, section "The PUSH Socket Type"
+    """
+    XPUB = 9
+    """A PUB that receives the subscriptions.
+
+    Source: 29/PUBSUB, section "The XPUB Socket Type"
+    """
+    XSUB = 10
+    """A SUB that sends its subscriptions as messages.
+
+    Source: 29/PUBSUB, section "The XSUB Socket Type"
+    """
+    STREAM = 11
+    """Raw TCP connections."""
+    XREQ = DEALER
+    """Another name of `DEALER`. Sends to its peers in turn, receives from all of them.
+
+    Source: 28/REQREP, section "The DEALER Socket Type"
+    """
+    XREP = ROUTER
+    """Another name of `ROUTER`. Receives from all peers with their routing ids, sends to the one it
+    names.
+
+    Source: 28/REQREP, section "The ROUTER Socket Type"
+    """
+    SERVER = 12
+    """A draft, not built in: replies to many CLIENT peers."""
+    CLIENT = 13
+    """A draft, not built in: sends requests to SERVER peers."""
+    RADIO = 14
+    """A draft, not built in: sends to groups."""
+    DISH = 15
+    """A draft, not built in: receives the groups that it joined."""
+    GATHER = 16
+    """A draft, not built in: receives single parts in turn."""
+    SCATTER = 17
+    """A draft, not built in: sends single parts in turn."""
+    DGRAM = 18
+    """A draft, not built in: UDP datagrams."""
+    PEER = 19
+    """A draft, not built in: sends to the peer it names."""
+    CHANNEL = 20
+    """A draft, not built in: PAIR for single parts."""
+
+HAUSNUMERO: int
+"""Error numbers above this one belong to ZeroMQ; those below it are the system's."""
+IO_THREADS_DFLT: int
+"""The default of the context option ``IO_THREADS``."""
+MAX_SOCKETS_DFLT: int
+"""The default of the context option ``MAX_SOCKETS``."""
+THREAD_PRIORITY_DFLT: int
+"""The default of the context option ``THREAD_PRIORITY``: the system's priority."""
+THREAD_SCHED_POLICY_DFLT: int
+"""The default of the context option ``THREAD_SCHED_POLICY``: the system's policy."""
+POLLITEMS_DFLT: int
+"""A number of libzmq's headers, without effect."""
+HAS_CAPABILITIES: int
+"""Whether `has` exists, as in libzmq's headers."""
+CURRENT_EVENT_VERSION: int
+"""The version of the messages that `Socket.get_monitor_socket` receives."""
+CURRENT_EVENT_VERSION_DRAFT: int
+"""The version of those messages in libzmq's drafts, which is not built in."""
+EAGAIN = Errno.EAGAIN
+"""The call would have to wait, or its time is up: raised as `Again`."""
+EFAULT = Errno.EFAULT
+"""The context is closed, or does not exist."""
+EINVAL = Errno.EINVAL
+"""An option, a value or an address is invalid."""
+ENOTSUP = Errno.ENOTSUP
+"""The socket's type cannot do this."""
+EPROTONOSUPPORT = Errno.EPROTONOSUPPORT
+"""There is no such transport."""
+ENOBUFS = Errno.ENOBUFS
+"""There is no buffer space."""
+ENETDOWN = Errno.ENETDOWN
+"""The network is down."""
+EADDRINUSE = Errno.EADDRINUSE
+"""Another socket is bound to the address."""
+EADDRNOTAVAIL = Errno.EADDRNOTAVAIL
+"""The address is not one of this machine."""
+ECONNREFUSED = Errno.ECONNREFUSED
+"""No process listens at the address."""
+EINPROGRESS = Errno.EINPROGRESS
+"""The connection is being made."""
+ENOTSOCK = Errno.ENOTSOCK
+"""The socket is closed, or belongs to another process."""
+EMSGSIZE = Errno.EMSGSIZE
+"""The message is too large."""
+EAFNOSUPPORT = Errno.EAFNOSUPPORT
+"""The address family is not supported."""
+ENETUNREACH = Errno.ENETUNREACH
+"""The network cannot be reached."""
+ECONNABORTED = Errno.ECONNABORTED
+"""The connection was aborted."""
+ECONNRESET = Errno.ECONNRESET
+"""The peer reset the connection."""
+ENOTCONN = Errno.ENOTCONN
+"""The socket is not connected."""
+ETIMEDOUT = Errno.ETIMEDOUT
+"""The connection timed out."""
+EHOSTUNREACH = Errno.EHOSTUNREACH
+"""No peer has the routing id (ROUTER with ``ROUTER_MANDATORY``)."""
+ENETRESET = Errno.ENETRESET
+"""The network dropped the connection."""
+EFSM = Errno.EFSM
+"""The socket cannot do this in its state: it is not its turn (REQ, REP)."""
+ENOCOMPATPROTO = Errno.ENOCOMPATPROTO
+"""The transport does not fit the type of the socket."""
+ETERM = Errno.ETERM
+"""The context was shut down or terminated: raised as `ContextTerminated`."""
+EMTHREAD = Errno.EMTHREAD
+"""There is no I/O thread."""
+IO_THREADS = ContextOption.IO_THREADS
+"""How many I/O threads serve the sockets; fixed when the first socket is created. 0 is enough for
+inproc.
+
+Type: int, in threads. Default: 1.
+"""
+MAX_SOCKETS = ContextOption.MAX_SOCKETS
+"""How many sockets may be open at a time.
+
+Type: int, in sockets. Default: 1023.
+"""
+SOCKET_LIMIT = ContextOption.SOCKET_LIMIT
+"""SOCKET_LIMIT: libzmq's maximum number of sockets; MAX_SOCKETS may be larger.
+
+Type: int, in sockets. Default: 65535. It can only be read.
+
+THREAD_PRIORITY: The scheduling priority of the I/O threads; the default is the system's.
+
+Type: int. It can only be set.
+"""
+THREAD_PRIORITY = ContextOption.SOCKET_LIMIT
+"""SOCKET_LIMIT: libzmq's maximum number of sockets; MAX_SOCKETS may be larger.
+
+Type: int, in sockets. Default: 65535. It can only be read.
+
+THREAD_PRIORITY: The scheduling priority of the I/O threads; the default is the system's.
+
+Type: int. It can only be set.
+"""
+THREAD_SCHED_POLICY = ContextOption.THREAD_SCHED_POLICY
+"""The scheduling policy of the I/O threads (SCHED_*); -1, the system's, can only be read.
+
+Type: int. Default: -1.
+"""
+MAX_MSGSZ = ContextOption.MAX_MSGSZ
+"""Stored without effect, for programs that read it back; the socket option MAXMSGSIZE is the limit.
+
+Type: int, in bytes. Default: 2147483647.
+"""
+MSG_T_SIZE = ContextOption.MSG_T_SIZE
+"""The size of libzmq's message structure, 64; zeroxide does not use it.
+
+Type: int, in bytes. Default: 64. It can only be read.
+"""
+THREAD_AFFINITY_CPU_ADD = ContextOption.THREAD_AFFINITY_CPU_ADD
+"""One more CPU for the I/O threads to run on.
+
+Type: int. It can only be set.
+"""
+THREAD_AFFINITY_CPU_REMOVE = ContextOption.THREAD_AFFINITY_CPU_REMOVE
+"""One CPU less for the I/O threads to run on.
+
+Type: int. It can only be set.
+"""
+THREAD_NAME_PREFIX = ContextOption.THREAD_NAME_PREFIX
+"""The prefix of the I/O threads' names; a number or up to 16 bytes.
+
+Type: int.
+"""
+ZERO_COPY_RECV = ContextOption.ZERO_COPY_RECV
+"""Stored without effect, for programs that read it back; large messages are always received without
+a copy.
+
+Type: int. Default: 1.
+"""
+MEMORY_BUDGET = ContextOption.MEMORY_BUDGET
+"""How many bytes the messages of all peers together may take: incomplete ones and those not
+received yet. 0 = no limit.
+
+Type: int. Default: three quarters of the memory the process may have, in bytes.
+"""
+PAIR = SocketType.PAIR
+"""Exchanges messages with one peer; for threads of a program.
+
+Source: 31/EXPAIR, section "The PAIR Socket Type"
+"""
+PUB = SocketType.PUB
+"""Sends to all subscribers of a topic.
+
+Source: 29/PUBSUB, section "The PUB Socket Type"
+"""
+SUB = SocketType.SUB
+"""Receives what it subscribed to.
+
+Source: 29/PUBSUB, section "The SUB Socket Type"
+"""
+REQ = SocketType.REQ
+"""Sends a request, then receives its reply.
+
+Source: 28/REQREP, section "The REQ Socket Type"
+"""
+REP = SocketType.REP
+"""Receives a request, then sends its reply.
+
+Source: 28/REQREP, section "The REP Socket Type"
+"""
+DEALER = SocketType.DEALER
+"""Sends to its peers in turn, receives from all of them.
+
+Source: 28/REQREP, section "The DEALER Socket Type"
+"""
+ROUTER = SocketType.ROUTER
+"""Receives from all peers with their routing ids, sends to the one it names.
+
+Source: 28/REQREP, section "The ROUTER Socket Type"
+"""
+PULL = SocketType.PULL
+"""Receives from all peers in turn.
+
+Source: 30/PIPELINE, section "The PULL Socket Type"
+"""
+PUSH = SocketType.PUSH
+"""Sends to its peers in turn.
+
+Source: 30/PIPELINE, section "The PUSH Socket Type"
+"""
+XPUB = SocketType.XPUB
+"""A PUB that receives the subscriptions.
+
+Source: 29/PUBSUB, section "The XPUB Socket Type"
+"""
+XSUB = SocketType.XSUB
+"""A SUB that sends its subscriptions as messages.
+
+Source: 29/PUBSUB, section "The XSUB Socket Type"
+"""
+STREAM = SocketType.STREAM
+"""Raw TCP connections."""
+XREQ = SocketType.DEALER
+"""Another name of `DEALER`. Sends to its peers in turn, receives from all of them.
+
+Source: 28/REQREP, section "The DEALER Socket Type"
+"""
+XREP = SocketType.ROUTER
+"""Another name of `ROUTER`. Receives from all peers with their routing ids, sends to the one it
+names.
+
+Source: 28/REQREP, section "The ROUTER Socket Type"
+"""
+SERVER = SocketType.SERVER
+"""A draft, not built in: replies to many CLIENT peers."""
+CLIENT = SocketType.CLIENT
+"""A draft, not built in: sends requests to SERVER peers."""
+RADIO = SocketType.RADIO
+"""A draft, not built in: sends to groups."""
+DISH = SocketType.DISH
+"""A draft, not built in: receives the groups that it joined."""
+GATHER = SocketType.GATHER
+"""A draft, not built in: receives single parts in turn."""
+SCATTER = SocketType.SCATTER
+"""A draft, not built in: sends single parts in turn."""
+DGRAM = SocketType.DGRAM
+"""A draft, not built in: UDP datagrams."""
+PEER = SocketType.PEER
+"""A draft, not built in: sends to the peer it names."""
+CHANNEL = SocketType.CHANNEL
+"""A draft, not built in: PAIR for single parts."""
+HWM = SocketOption.HWM
+"""An option of ZeroMQ 2. Its number is not accepted: ``socket.hwm`` sets SNDHWM and RCVHWM."""
+AFFINITY = SocketOption.AFFINITY
+"""The I/O threads that may serve new connections, one bit each; 0 = all.
+
+Type: int. Default: 0.
+"""
+ROUTING_ID = SocketOption.ROUTING_ID
+"""The name under which ROUTER peers address this socket.
+
+Type: bytes. Default: empty.
+
+Source: 37/ZMTP, section "The Identity Property"
+"""
+SUBSCRIBE = SocketOption.SUBSCRIBE
+"""Also receive messages that begin with these bytes; empty = all.
+
+Type: bytes. Sockets: SUB, XPUB. It can only be set.
+
+Source: 29/PUBSUB, section "The SUB Socket Type"
+"""
+UNSUBSCRIBE = SocketOption.UNSUBSCRIBE
+"""Undo one SUBSCRIBE of the same bytes.
+
+Type: bytes. Sockets: SUB, XPUB. It can only be set.
+
+Source: 29/PUBSUB, section "The SUB Socket Type"
+"""
+RATE = SocketOption.RATE
+"""The limit of multicast transports in kbit/s.
+
+Type: int, in kbit/s. Default: 100.
+"""
+RECOVERY_IVL = SocketOption.RECOVERY_IVL
+"""How long a multicast receiver may be away without loss, in ms.
+
+Type: int, in ms. Default: 10000.
+"""
+SNDBUF = SocketOption.SNDBUF
+"""The kernel's send buffer in bytes; -1 = the system's default.
+
+Type: int, in bytes. Default: -1.
+"""
+RCVBUF = SocketOption.RCVBUF
+"""The kernel's receive buffer in bytes; -1 = the system's default.
+
+Type: int, in bytes. Default: -1.
+"""
+RCVMORE = SocketOption.RCVMORE
+"""Whether further parts follow the one received last.
+
+Type: int, 0 or 1. It can only be read.
+"""
+FD = SocketOption.FD
+"""A descriptor that is readable when the socket may have become ready.
+
+Type: int, a file descriptor. It can only be read.
+"""
+EVENTS = SocketOption.EVENTS
+"""What the socket is ready for: POLLIN, POLLOUT.
+
+Type: int. It can only be read.
+"""
+TYPE = SocketOption.TYPE
+"""The socket's type.
+
+Type: int. It can only be read.
+"""
+LINGER = SocketOption.LINGER
+"""How long messages are still sent after closing, in ms; -1 = no limit.
+
+Type: int, in ms. Default: -1; 0 for SUB and XSUB.
+"""
+RECONNECT_IVL = SocketOption.RECONNECT_IVL
+"""The delay before the next connection attempt in ms; -1 = no further attempt.
+
+Type: int, in ms. Default: 100.
+"""
+BACKLOG = SocketOption.BACKLOG
+"""How many connections may wait to be accepted.
+
+Type: int, in connections. Default: 100.
+"""
+RECONNECT_IVL_MAX = SocketOption.RECONNECT_IVL_MAX
+"""Delays between attempts double up to this many ms; 0 = they do not.
+
+Type: int, in ms. Default: 0.
+"""
+MAXMSGSIZE = SocketOption.MAXMSGSIZE
+"""A larger message from a peer ends its connection; bytes, -1 = no limit.
+
+Type: int, in bytes. Default: -1.
+"""
+SNDHWM = SocketOption.SNDHWM
+"""How many messages queue per peer on the way out; 0 = no limit.
+
+Type: int, in messages. Default: 1000.
+"""
+RCVHWM = SocketOption.RCVHWM
+"""How many messages queue per peer on the way in; 0 = no limit.
+
+Type: int, in messages. Default: 1000.
+"""
+MULTICAST_HOPS = SocketOption.MULTICAST_HOPS
+"""How many routers a multicast packet may pass.
+
+Type: int. Default: 1.
+"""
+RCVTIMEO = SocketOption.RCVTIMEO
+"""How long receiving waits, in ms; -1 = no limit.
+
+Type: int, in ms. Default: -1.
+"""
+SNDTIMEO = SocketOption.SNDTIMEO
+"""How long sending waits, in ms; -1 = no limit.
+
+Type: int, in ms. Default: -1.
+"""
+IPV4ONLY = SocketOption.IPV4ONLY
+"""The opposite of IPV6, for old programs.
+
+Type: int, 0 or 1. Default: 1.
+"""
+LAST_ENDPOINT = SocketOption.LAST_ENDPOINT
+"""The endpoint that was bound or connected last, with wildcards replaced.
+
+Type: bytes, text in UTF-8. Default: empty. It can only be read.
+"""
+ROUTER_MANDATORY = SocketOption.ROUTER_MANDATORY
+"""A message to an unknown peer raises an error instead of being dropped.
+
+Type: int, 0 or 1. Default: 0. Sockets: ROUTER, REP. It can only be set.
+"""
+TCP_KEEPALIVE = SocketOption.TCP_KEEPALIVE
+"""Keepalive probes: 1 on, 0 off, -1 = on with limits that find a dead machine within 15 s.
+
+Type: int. Default: -1.
+"""
+TCP_KEEPALIVE_CNT = SocketOption.TCP_KEEPALIVE_CNT
+"""How many unanswered probes end a connection; -1 = as TCP_KEEPALIVE says, or the system's default.
+
+Type: int, in probes. Default: -1.
+"""
+TCP_KEEPALIVE_IDLE = SocketOption.TCP_KEEPALIVE_IDLE
+"""Silence before the first probe, in seconds; -1 = as TCP_KEEPALIVE says, or the system's default.
+
+Type: int, in s. Default: -1.
+"""
+TCP_KEEPALIVE_INTVL = SocketOption.TCP_KEEPALIVE_INTVL
+"""Time between probes, in seconds; -1 = as TCP_KEEPALIVE says, or the system's default.
+
+Type: int, in s. Default: -1.
+"""
+TCP_ACCEPT_FILTER = SocketOption.TCP_ACCEPT_FILTER
+"""One more network (CIDR) that may connect to endpoints bound later; empty = every network again.
+
+Type: bytes, text in UTF-8. It can only be set.
+"""
+IMMEDIATE = SocketOption.IMMEDIATE
+"""Queue messages only for connections that are up.
+
+Type: int, 0 or 1. Default: 0.
+"""
+XPUB_VERBOSE = SocketOption.XPUB_VERBOSE
+"""Receive every subscription, not only the first for a topic.
+
+Type: int, 0 or 1. Default: 0. Sockets: XPUB, PUB. It can only be set.
+"""
+ROUTER_RAW = SocketOption.ROUTER_RAW
+"""Raw TCP on a ROUTER; a STREAM socket is the newer way.
+
+Type: int, 0 or 1. Default: 0. Sockets: ROUTER. It can only be set.
+"""
+IPV6 = SocketOption.IPV6
+"""Bind and connect over IPv6 as well as IPv4.
+
+Type: int, 0 or 1. Default: 0.
+"""
+MECHANISM = SocketOption.MECHANISM
+"""The security mechanism: 0 NULL, 1 PLAIN, 2 CURVE, 3 GSSAPI.
+
+Type: int. Default: 0. It can only be read.
+
+Source: 37/ZMTP, section "Authentication and Confidentiality"
+"""
+PLAIN_SERVER = SocketOption.PLAIN_SERVER
+"""Act as server of the PLAIN mechanism.
+
+Type: int, 0 or 1. Default: 0.
+
+Source: 24/ZMTP-PLAIN, section "Implementation"
+"""
+PLAIN_USERNAME = SocketOption.PLAIN_USERNAME
+"""The user name of a PLAIN client.
+
+Type: bytes, text in UTF-8. Default: empty.
+
+Source: 24/ZMTP-PLAIN, section "Implementation"
+"""
+PLAIN_PASSWORD = SocketOption.PLAIN_PASSWORD
+"""The password of a PLAIN client.
+
+Type: bytes, text in UTF-8. Default: empty.
+
+Source: 24/ZMTP-PLAIN, section "Implementation"
+"""
+CURVE_SERVER = SocketOption.CURVE_SERVER
+"""Act as server of the CURVE mechanism; needs CURVE_SECRETKEY.
+
+Type: int, 0 or 1. Default: 0.
+
+Source: 25/ZMTP-CURVE, section "Implementation"
+"""
+CURVE_PUBLICKEY = SocketOption.CURVE_PUBLICKEY
+"""The public key of this socket, 32 bytes or 40 characters of Z85.
+
+Type: bytes. Default: empty.
+
+Source: 25/ZMTP-CURVE, section "Implementation"
+"""
+CURVE_SECRETKEY = SocketOption.CURVE_SECRETKEY
+"""The secret key of this socket, 32 bytes or 40 characters of Z85.
+
+Type: bytes. Default: empty.
+
+Source: 25/ZMTP-CURVE, section "Implementation"
+"""
+CURVE_SERVERKEY = SocketOption.CURVE_SERVERKEY
+"""The public key of the server to connect to; makes this a CURVE client.
+
+Type: bytes. Default: empty.
+
+Source: 25/ZMTP-CURVE, section "Implementation"
+"""
+PROBE_ROUTER = SocketOption.PROBE_ROUTER
+"""Send an empty message on each new connection.
+
+Type: int, 0 or 1. Default: 0. Sockets: ROUTER, DEALER, REQ, REP. It can only be set.
+"""
+REQ_CORRELATE = SocketOption.REQ_CORRELATE
+"""Number the requests and accept only matching replies.
+
+Type: int, 0 or 1. Default: 0. Sockets: REQ. It can only be set.
+"""
+REQ_RELAXED = SocketOption.REQ_RELAXED
+"""Allow a new request before the reply to the last.
+
+Type: int, 0 or 1. Default: 0. Sockets: REQ. It can only be set.
+"""
+CONFLATE = SocketOption.CONFLATE
+"""Keep only the newest message (PULL, PUSH, SUB, PUB, DEALER).
+
+Type: int, 0 or 1. Default: 0.
+"""
+ZAP_DOMAIN = SocketOption.ZAP_DOMAIN
+"""The domain that authentication requests name.
+
+Type: bytes, text in UTF-8. Default: empty.
+
+Source: 27/ZAP, section "Message Format"
+"""
+ROUTER_HANDOVER = SocketOption.ROUTER_HANDOVER
+"""A new peer takes over the routing id of an older one.
+
+Type: int, 0 or 1. Default: 0. Sockets: ROUTER, REP. It can only be set.
+"""
+TOS = SocketOption.TOS
+"""The type-of-service byte of outgoing packets.
+
+Type: int. Default: 0.
+"""
+IPC_FILTER_PID = SocketOption.IPC_FILTER_PID
+"""One more process that may connect to a bound ipc endpoint.
+
+Type: int. It can only be set.
+"""
+IPC_FILTER_UID = SocketOption.IPC_FILTER_UID
+"""One more user that may connect to a bound ipc endpoint.
+
+Type: int. It can only be set.
+"""
+IPC_FILTER_GID = SocketOption.IPC_FILTER_GID
+"""One more primary group that may connect to a bound ipc endpoint.
+
+Type: int. It can only be set.
+"""
+CONNECT_ROUTING_ID = SocketOption.CONNECT_ROUTING_ID
+"""The name here of the peer that the next connect reaches.
+
+Type: bytes. Default: empty. Sockets: ROUTER, STREAM, REP. It can only be set.
+"""
+GSSAPI_SERVER = SocketOption.GSSAPI_SERVER
+"""Act as server of the GSSAPI mechanism.
+
+Type: int, 0 or 1. Setting it raises an error.
+"""
+GSSAPI_PRINCIPAL = SocketOption.GSSAPI_PRINCIPAL
+"""The principal of this socket.
+
+Type: bytes, text in UTF-8. Setting it raises an error.
+"""
+GSSAPI_SERVICE_PRINCIPAL = SocketOption.GSSAPI_SERVICE_PRINCIPAL
+"""The principal of the server.
+
+Type: bytes, text in UTF-8. Setting it raises an error.
+"""
+GSSAPI_PLAINTEXT = SocketOption.GSSAPI_PLAINTEXT
+"""Authenticate without encrypting.
+
+Type: int, 0 or 1. Setting it raises an error.
+"""
+HANDSHAKE_IVL = SocketOption.HANDSHAKE_IVL
+"""The limit from the connection to the end of the handshake, in ms; 0 = none.
+
+Type: int, in ms. Default: 30000.
+"""
+SOCKS_PROXY = SocketOption.SOCKS_PROXY
+"""Connect through the SOCKS5 proxy at host:port; empty = directly.
+
+Type: bytes, text in UTF-8. Default: empty.
+"""
+XPUB_NODROP = SocketOption.XPUB_NODROP
+"""Wait instead of dropping when the queue to a subscriber is full.
+
+Type: int, 0 or 1. Default: 0. Sockets: XPUB, PUB. It can only be set.
+"""
+BLOCKY = SocketOption.BLOCKY
+"""An option of contexts. 0 makes LINGER 0 the default of new sockets, so that terminating never
+waits for peers.
+
+Type: int. Default: 1.
+"""
+XPUB_MANUAL = SocketOption.XPUB_MANUAL
+"""The program decides which subscriptions take effect.
+
+Type: int, 0 or 1. Default: 0. Sockets: XPUB. It can only be set.
+"""
+XPUB_WELCOME_MSG = SocketOption.XPUB_WELCOME_MSG
+"""The first message to each new subscriber; empty = none.
+
+Type: bytes. Default: empty. Sockets: XPUB, PUB. It can only be set.
+"""
+STREAM_NOTIFY = SocketOption.STREAM_NOTIFY
+"""Deliver an empty message when a peer connects and when it disconnects.
+
+Type: int, 0 or 1. Default: 1. Sockets: STREAM. It can only be set.
+"""
+INVERT_MATCHING = SocketOption.INVERT_MATCHING
+"""Match messages that do not begin with a subscription; set it at both ends. No effect on types
+without subscriptions.
+
+Type: int, 0 or 1. Default: 0.
+"""
+HEARTBEAT_IVL = SocketOption.HEARTBEAT_IVL
+"""How often to ping the peer, in ms; 0 = never. If it is not set, it also reads 0, and silent peers
+are probed.
+
+Type: int, in ms. Default: 0.
+
+Source: 37/ZMTP, section "Connection Heartbeating"
+"""
+HEARTBEAT_TTL = SocketOption.HEARTBEAT_TTL
+"""The silence after which the peer may end the connection, in ms; 0 = not sent to the peer.
+
+Type: int, in ms. Default: 0.
+
+Source: 37/ZMTP, section "Connection Heartbeating"
+"""
+HEARTBEAT_TIMEOUT = SocketOption.HEARTBEAT_TIMEOUT
+"""Silence after a ping that ends the connection, in ms; the default is HEARTBEAT_IVL.
+
+Type: int, in ms. Default: -1.
+
+Source: 37/ZMTP, section "Connection Heartbeating"
+"""
+XPUB_VERBOSER = SocketOption.XPUB_VERBOSER
+"""Receive every subscription and every unsubscription.
+
+Type: int, 0 or 1. Default: 0. Sockets: XPUB, PUB. It can only be set.
+"""
+CONNECT_TIMEOUT = SocketOption.CONNECT_TIMEOUT
+"""The limit of one connection attempt, in ms; 0 = the system's.
+
+Type: int, in ms. Default: 0.
+"""
+TCP_MAXRT = SocketOption.TCP_MAXRT
+"""How long sent bytes may stay unacknowledged, in ms; 0 = the system's limit.
+
+Type: int, in ms. Default: 0.
+"""
+THREAD_SAFE = SocketOption.THREAD_SAFE
+"""1 for the socket types that libzmq calls thread-safe. Every zeroxide socket is, but these types
+read 0 as in libzmq.
+
+Type: int, 0 or 1. Default: 0. It can only be read.
+"""
+MULTICAST_MAXTPDU = SocketOption.MULTICAST_MAXTPDU
+"""The largest multicast datagram, in bytes.
+
+Type: int, in bytes. Default: 1500.
+"""
+VMCI_BUFFER_SIZE = SocketOption.VMCI_BUFFER_SIZE
+"""The buffer of a VMCI socket; 0 = the driver's.
+
+Type: int, in bytes. Default: 0.
+"""
+VMCI_BUFFER_MIN_SIZE = SocketOption.VMCI_BUFFER_MIN_SIZE
+"""The smallest buffer of a VMCI socket; 0 = the driver's.
+
+Type: int, in bytes. Default: 0.
+"""
+VMCI_BUFFER_MAX_SIZE = SocketOption.VMCI_BUFFER_MAX_SIZE
+"""The largest buffer of a VMCI socket; 0 = the driver's.
+
+Type: int, in bytes. Default: 0.
+"""
+VMCI_CONNECT_TIMEOUT = SocketOption.VMCI_CONNECT_TIMEOUT
+"""The limit of a VMCI connection attempt, in ms; -1 = the driver's.
+
+Type: int, in ms. Default: -1.
+"""
+USE_FD = SocketOption.USE_FD
+"""A listening descriptor that the next bind takes over; -1 = none.
+
+Type: int. Default: -1.
+"""
+GSSAPI_PRINCIPAL_NAMETYPE = SocketOption.GSSAPI_PRINCIPAL_NAMETYPE
+"""What kind of name GSSAPI_PRINCIPAL is.
+
+Type: int. Setting it raises an error.
+"""
+GSSAPI_SERVICE_PRINCIPAL_NAMETYPE = SocketOption.GSSAPI_SERVICE_PRINCIPAL_NAMETYPE
+"""What kind of name GSSAPI_SERVICE_PRINCIPAL is.
+
+Type: int. Setting it raises an error.
+"""
+BINDTODEVICE = SocketOption.BINDTODEVICE
+"""The only network interface to use (needs CAP_NET_RAW); empty = any.
+
+Type: bytes, text in UTF-8. Default: empty.
+"""
+IDENTITY = SocketOption.ROUTING_ID
+"""Another name of `ROUTING_ID`. The name under which ROUTER peers address this socket.
+
+Type: bytes. Default: empty.
+
+Source: 37/ZMTP, section "The Identity Property"
+"""
+CONNECT_RID = SocketOption.CONNECT_ROUTING_ID
+"""Another name of `CONNECT_ROUTING_ID`. The name here of the peer that the next connect reaches.
+
+Type: bytes. Default: empty. Sockets: ROUTER, STREAM, REP. It can only be set.
+"""
+DELAY_ATTACH_ON_CONNECT = SocketOption.IMMEDIATE
+"""Another name of `IMMEDIATE`. Queue messages only for connections that are up.
+
+Type: int, 0 or 1. Default: 0.
+"""
+FAIL_UNROUTABLE = SocketOption.ROUTER_MANDATORY
+"""Another name of `ROUTER_MANDATORY`. A message to an unknown peer raises an error instead of being
+dropped.
+
+Type: int, 0 or 1. Default: 0. Sockets: ROUTER, REP. It can only be set.
+"""
+ROUTER_BEHAVIOR = SocketOption.ROUTER_MANDATORY
+"""Another name of `ROUTER_MANDATORY`. A message to an unknown peer raises an error instead of being
+dropped.
+
+Type: int, 0 or 1. Default: 0. Sockets: ROUTER, REP. It can only be set.
+"""
+ZAP_ENFORCE_DOMAIN = SocketOption.ZAP_ENFORCE_DOMAIN
+"""Ask a ZAP handler only if ZAP_DOMAIN is set, and reject every peer if there is no handler.
+
+Type: int, 0 or 1. Default: 0.
+"""
+LOOPBACK_FASTPATH = SocketOption.LOOPBACK_FASTPATH
+"""A feature of Windows. Stored without effect.
+
+Type: int, 0 or 1. Default: 0.
+"""
+METADATA = SocketOption.METADATA
+"""A property sent to peers in the handshake, as X-name:value; each call adds one.
+
+Type: bytes, text in UTF-8. It can only be set.
+
+Source: 37/ZMTP, section "Connection Metadata"
+"""
+MULTICAST_LOOP = SocketOption.MULTICAST_LOOP
+"""Whether multicast returns to this host. Stored without effect.
+
+Type: int, 0 or 1. Default: 1.
+"""
+ROUTER_NOTIFY = SocketOption.ROUTER_NOTIFY
+"""A draft in libzmq; not available here.
+
+Type: int. Setting it raises an error.
+"""
+XPUB_MANUAL_LAST_VALUE = SocketOption.XPUB_MANUAL_LAST_VALUE
+"""Like XPUB_MANUAL, and a message sent after receiving a subscription goes only to that subscriber.
+
+Type: int, 0 or 1. Default: 0. Sockets: XPUB. It can only be set.
+"""
+SOCKS_USERNAME = SocketOption.SOCKS_USERNAME
+"""The user name for the SOCKS5 proxy; empty = no login.
+
+Type: bytes, text in UTF-8. Default: empty.
+"""
+SOCKS_PASSWORD = SocketOption.SOCKS_PASSWORD
+"""The password for SOCKS_USERNAME.
+
+Type: bytes, text in UTF-8. Default: empty.
+"""
+IN_BATCH_SIZE = SocketOption.IN_BATCH_SIZE
+"""A draft in libzmq; not available here.
+
+Type: int. Setting it raises an error.
+"""
+OUT_BATCH_SIZE = SocketOption.OUT_BATCH_SIZE
+"""A draft in libzmq; not available here.
+
+Type: int. Setting it raises an error.
+"""
+WSS_KEY_PEM = SocketOption.WSS_KEY_PEM
+"""A draft in libzmq; not available here.
+
+Type: bytes, text in UTF-8. Setting it raises an error.
+"""
+WSS_CERT_PEM = SocketOption.WSS_CERT_PEM
+"""A draft in libzmq; not available here.
+
+Type: bytes, text in UTF-8. Setting it raises an error.
+"""
+WSS_TRUST_PEM = SocketOption.WSS_TRUST_PEM
+"""A draft in libzmq; not available here.
+
+Type: bytes, text in UTF-8. Setting it raises an error.
+"""
+WSS_HOSTNAME = SocketOption.WSS_HOSTNAME
+"""A draft in libzmq; not available here.
+
+Type: bytes, text in UTF-8. Setting it raises an error.
+"""
+WSS_TRUST_SYSTEM = SocketOption.WSS_TRUST_SYSTEM
+"""A draft in libzmq; not available here.
+
+Type: int, 0 or 1. Setting it raises an error.
+"""
+ONLY_FIRST_SUBSCRIBE = SocketOption.ONLY_FIRST_SUBSCRIBE
+"""Stored without effect: a message that does not begin with a subscription never has one in a later
+part.
+
+Type: int, 0 or 1. Sockets: XPUB, XSUB, PUB. It can only be set.
+"""
+RECONNECT_STOP = SocketOption.RECONNECT_STOP
+"""When to stop reconnecting: 1 connection refused, 2 handshake failed, 4 after disconnect(); add
+the numbers.
+
+Type: int. Default: 0.
+"""
+HELLO_MSG = SocketOption.HELLO_MSG
+"""A draft in libzmq; not available here.
+
+Type: bytes. Setting it raises an error.
+"""
+DISCONNECT_MSG = SocketOption.DISCONNECT_MSG
+"""A draft in libzmq; not available here.
+
+Type: bytes. Setting it raises an error.
+"""
+PRIORITY = SocketOption.PRIORITY
+"""A draft in libzmq; not available here.
+
+Type: int. Setting it raises an error.
+"""
+BUSY_POLL = SocketOption.BUSY_POLL
+"""A draft in libzmq; not available here.
+
+Type: int. Setting it raises an error.
+"""
+HICCUP_MSG = SocketOption.HICCUP_MSG
+"""A draft in libzmq; not available here.
+
+Type: bytes. Setting it raises an error.
+"""
+XSUB_VERBOSE_UNSUBSCRIBE = SocketOption.XSUB_VERBOSE_UNSUBSCRIBE
+"""A draft in libzmq; not available here.
+
+Type: int, 0 or 1. Setting it raises an error.
+"""
+TOPICS_COUNT = SocketOption.TOPICS_COUNT
+"""The number of different topics that this socket or its peers subscribe to.
+
+Type: int, in topics. Default: 0. Sockets: PUB, SUB, XPUB, XSUB. It can only be read.
+"""
+NORM_MODE = SocketOption.NORM_MODE
+"""A draft in libzmq; not available here.
+
+Type: int. Setting it raises an error.
+"""
+NORM_UNICAST_NACK = SocketOption.NORM_UNICAST_NACK
+"""A draft in libzmq; not available here.
+
+Type: int, 0 or 1. Setting it raises an error.
+"""
+NORM_BUFFER_SIZE = SocketOption.NORM_BUFFER_SIZE
+"""A draft in libzmq; not available here.
+
+Type: int. Setting it raises an error.
+"""
+NORM_SEGMENT_SIZE = SocketOption.NORM_SEGMENT_SIZE
+"""A draft in libzmq; not available here.
+
+Type: int. Setting it raises an error.
+"""
+NORM_BLOCK_SIZE = SocketOption.NORM_BLOCK_SIZE
+"""A draft in libzmq; not available here.
+
+Type: int. Setting it raises an error.
+"""
+NORM_NUM_PARITY = SocketOption.NORM_NUM_PARITY
+"""A draft in libzmq; not available here.
+
+Type: int. Setting it raises an error.
+"""
+NORM_NUM_AUTOPARITY = SocketOption.NORM_NUM_AUTOPARITY
+"""A draft in libzmq; not available here.
+
+Type: int. Setting it raises an error.
+"""
+NORM_PUSH = SocketOption.NORM_PUSH
+"""A draft in libzmq; not available here.
+
+Type: int, 0 or 1. Setting it raises an error.
+"""
+MAX_SUBSCRIPTIONS = SocketOption.MAX_SUBSCRIPTIONS
+"""How many topics each subscriber may have; further ones are counted and ignored. 0 = no limit.
+
+Type: int, in topics. Default: 4194304. Sockets: PUB, XPUB.
+"""
+SNDHWM_BYTES = SocketOption.SNDHWM_BYTES
+"""How many bytes queue per peer on the way out, in addition to SNDHWM; 0 = no limit.
+
+Type: int, in bytes. Default: 0.
+"""
+RCVHWM_BYTES = SocketOption.RCVHWM_BYTES
+"""How many bytes queue per peer on the way in, in addition to RCVHWM; 0 = no limit.
+
+Type: int, in bytes. Default: 0.
+"""
+STALL_IVL = SocketOption.STALL_IVL
+"""How long a peer may be silent in the middle of a message, in ms (up to twice that); 0 = no limit.
+
+Type: int, in ms. Default: 60000.
+"""
+MAX_SUBSCRIPTION_BYTES = SocketOption.MAX_SUBSCRIPTION_BYTES
+"""How many bytes the topics of each subscriber may have together; further ones are counted and
+ignored. 0 = no limit.
+
+Type: int, in bytes. Default: 67108864. Sockets: PUB, XPUB.
+"""
+MORE = MessageOption.MORE
+"""Whether more parts of the message follow."""
+SRCFD = MessageOption.SRCFD
+"""The file descriptor of the connection that the frame came from."""
+SHARED = MessageOption.SHARED
+"""Whether the body is in memory that other frames may share."""
+DONTWAIT = Flag.DONTWAIT
+"""Raise `Again` instead of waiting."""
+SNDMORE = Flag.SNDMORE
+"""More parts of the message follow."""
+NOBLOCK = Flag.DONTWAIT
+"""Another name of `DONTWAIT`. Raise `Again` instead of waiting."""
+POLLIN = PollEvent.POLLIN
+"""A message can be received; a descriptor can be read."""
+POLLOUT = PollEvent.POLLOUT
+"""A message can be sent; a descriptor can be written."""
+POLLERR = PollEvent.POLLERR
+"""A descriptor has an error."""
+POLLPRI = PollEvent.POLLPRI
+"""A descriptor has urgent data."""
+NOTIFY_CONNECT = RouterNotify.CONNECT
+"""Report that a peer connected."""
+NOTIFY_DISCONNECT = RouterNotify.DISCONNECT
+"""Report that a peer disconnected."""
+NORM_FIXED = NormMode.FIXED
+"""A fixed rate."""
+NORM_CC = NormMode.CC
+"""Congestion control."""
+NORM_CCL = NormMode.CCL
+"""Congestion control that tolerates losses."""
+NORM_CCE = NormMode.CCE
+"""Congestion control with explicit notification of congestion."""
+NORM_CCE_ECNONLY = NormMode.CCE_ECNONLY
+"""Congestion control by explicit notification alone."""
+NULL = SecurityMechanism.NULL
+"""No security."""
+PLAIN = SecurityMechanism.PLAIN
+"""User names and passwords, without encryption."""
+CURVE = SecurityMechanism.CURVE
+"""Keys and encryption."""
+GSSAPI = SecurityMechanism.GSSAPI
+"""Not built in."""
+GSSAPI_NT_HOSTBASED = GssapiNameType.HOSTBASED
+"""A service at a host."""
+GSSAPI_NT_USER_NAME = GssapiNameType.USER_NAME
+"""The name of a user."""
+GSSAPI_NT_KRB5_PRINCIPAL = GssapiNameType.KRB5_PRINCIPAL
+"""A principal of Kerberos."""
+RECONNECT_STOP_CONN_REFUSED = ReconnectStop.CONN_REFUSED
+"""Stop when the connection is refused."""
+RECONNECT_STOP_HANDSHAKE_FAILED = ReconnectStop.HANDSHAKE_FAILED
+"""Stop when the handshake fails."""
+RECONNECT_STOP_AFTER_DISCONNECT = ReconnectStop.AFTER_DISCONNECT
+"""Stop after `Socket.disconnect`."""
+PROTOCOL_ERROR_ZMTP_UNSPECIFIED = Event.PROTOCOL_ERROR_ZMTP_UNSPECIFIED
+"""The peer broke ZMTP in a way that has no code of its own."""
+PROTOCOL_ERROR_ZMTP_UNEXPECTED_COMMAND = Event.PROTOCOL_ERROR_ZMTP_UNEXPECTED_COMMAND
+"""A command came at the wrong time."""
+PROTOCOL_ERROR_ZMTP_INVALID_SEQUENCE = Event.PROTOCOL_ERROR_ZMTP_INVALID_SEQUENCE
+"""A frame came at the wrong time."""
+PROTOCOL_ERROR_ZMTP_KEY_EXCHANGE = Event.PROTOCOL_ERROR_ZMTP_KEY_EXCHANGE
+"""The exchange of keys failed."""
+PROTOCOL_ERROR_ZMTP_MALFORMED_COMMAND_UNSPECIFIED = (
+    Event.PROTOCOL_ERROR_ZMTP_MALFORMED_COMMAND_UNSPECIFIED
+)
+"""A command is malformed."""
+PROTOCOL_ERROR_ZMTP_MALFORMED_COMMAND_MESSAGE = Event.PROTOCOL_ERROR_ZMTP_MALFORMED_COMMAND_MESSAGE
+"""A MESSAGE command is malformed."""
+PROTOCOL_ERROR_ZMTP_MALFORMED_COMMAND_HELLO = Event.PROTOCOL_ERROR_ZMTP_MALFORMED_COMMAND_HELLO
+"""A HELLO command is malformed."""
+PROTOCOL_ERROR_ZMTP_MALFORMED_COMMAND_INITIATE = (
+    Event.PROTOCOL_ERROR_ZMTP_MALFORMED_COMMAND_INITIATE
+)
+"""An INITIATE command is malformed."""
+PROTOCOL_ERROR_ZMTP_MALFORMED_COMMAND_ERROR = Event.PROTOCOL_ERROR_ZMTP_MALFORMED_COMMAND_ERROR
+"""An ERROR command is malformed."""
+PROTOCOL_ERROR_ZMTP_MALFORMED_COMMAND_READY = Event.PROTOCOL_ERROR_ZMTP_MALFORMED_COMMAND_READY
+"""A READY command is malformed."""
+PROTOCOL_ERROR_ZMTP_MALFORMED_COMMAND_WELCOME = Event.PROTOCOL_ERROR_ZMTP_MALFORMED_COMMAND_WELCOME
+"""A WELCOME command is malformed."""
+PROTOCOL_ERROR_ZMTP_INVALID_METADATA = Event.PROTOCOL_ERROR_ZMTP_INVALID_METADATA
+"""The metadata is malformed."""
+PROTOCOL_ERROR_ZMTP_CRYPTOGRAPHIC = Event.PROTOCOL_ERROR_ZMTP_CRYPTOGRAPHIC
+"""A box could not be opened: wrong keys."""
+PROTOCOL_ERROR_ZMTP_MECHANISM_MISMATCH = Event.PROTOCOL_ERROR_ZMTP_MECHANISM_MISMATCH
+"""The peers use different mechanisms."""
+PROTOCOL_ERROR_ZAP_UNSPECIFIED = Event.PROTOCOL_ERROR_ZAP_UNSPECIFIED
+"""The handler broke ZAP in a way that has no code of its own."""
+PROTOCOL_ERROR_ZAP_MALFORMED_REPLY = Event.PROTOCOL_ERROR_ZAP_MALFORMED_REPLY
+"""The handler's reply is malformed."""
+PROTOCOL_ERROR_ZAP_BAD_REQUEST_ID = Event.PROTOCOL_ERROR_ZAP_BAD_REQUEST_ID
+"""The handler replied to another request."""
+PROTOCOL_ERROR_ZAP_BAD_VERSION = Event.PROTOCOL_ERROR_ZAP_BAD_VERSION
+"""The handler replied in another version."""
+PROTOCOL_ERROR_ZAP_INVALID_STATUS_CODE = Event.PROTOCOL_ERROR_ZAP_INVALID_STATUS_CODE
+"""The handler's status is none of ZAP's."""
+PROTOCOL_ERROR_ZAP_INVALID_METADATA = Event.PROTOCOL_ERROR_ZAP_INVALID_METADATA
+"""The handler's metadata is malformed."""
+PROTOCOL_ERROR_WS_UNSPECIFIED = Event.PROTOCOL_ERROR_WS_UNSPECIFIED
+"""For WebSockets, which are not built in."""
+EVENT_CONNECTED = Event.CONNECTED
+"""A connection was made."""
+EVENT_CONNECT_DELAYED = Event.CONNECT_DELAYED
+"""A connection is being made."""
+EVENT_CONNECT_RETRIED = Event.CONNECT_RETRIED
+"""A connection failed and is tried again; the value is the delay in ms."""
+EVENT_LISTENING = Event.LISTENING
+"""The socket listens at an address."""
+EVENT_BIND_FAILED = Event.BIND_FAILED
+"""The socket cannot listen at an address; the value is an errno."""
+EVENT_ACCEPTED = Event.ACCEPTED
+"""A connection was accepted."""
+EVENT_ACCEPT_FAILED = Event.ACCEPT_FAILED
+"""A connection could not be accepted; the value is an errno."""
+EVENT_CLOSED = Event.CLOSED
+"""A connection or listener was closed."""
+EVENT_CLOSE_FAILED = Event.CLOSE_FAILED
+"""A descriptor could not be closed; the value is an errno."""
+EVENT_DISCONNECTED = Event.DISCONNECTED
+"""A connection ended."""
+EVENT_MONITOR_STOPPED = Event.MONITOR_STOPPED
+"""The monitor ended."""
+EVENT_HANDSHAKE_FAILED_NO_DETAIL = Event.HANDSHAKE_FAILED_NO_DETAIL
+"""The handshake failed; the value is an errno."""
+EVENT_HANDSHAKE_SUCCEEDED = Event.HANDSHAKE_SUCCEEDED
+"""The handshake is complete: messages can flow."""
+EVENT_HANDSHAKE_FAILED_PROTOCOL = Event.HANDSHAKE_FAILED_PROTOCOL
+"""The peer broke the protocol; the value is one of the codes."""
+EVENT_HANDSHAKE_FAILED_AUTH = Event.HANDSHAKE_FAILED_AUTH
+"""The peer was not let in; the value is the status of ZAP."""
+EVENT_ALL_V1 = Event.ALL_V1
+"""All of the above."""
+EVENT_ALL = Event.ALL_V1
+"""All of the above."""
+EVENT_PIPES_STATS = Event.PIPES_STATS
+"""A draft, never sent."""
+EVENT_ALL_V2 = Event.ALL_V2
+"""All, drafts included."""
+STREAMER = DeviceType.STREAMER
+"""PULL to PUSH."""
+FORWARDER = DeviceType.FORWARDER
+"""XSUB to XPUB."""
+QUEUE = DeviceType.QUEUE
+"""ROUTER to DEALER."""
+
+__all__ = [
+    "AFFINITY",
+    "BACKLOG",
+    "BINDTODEVICE",
+    "BLOCKY",
+    "BUSY_POLL",
+    "CHANNEL",
+    "CLIENT",
+    "CONFLATE",
+    "CONNECT_RID",
+    "CONNECT_ROUTING_ID",
+    "CONNECT_TIMEOUT",
+    "CURRENT_EVENT_VERSION",
+    "CURRENT_EVENT_VERSION_DRAFT",
+    "CURVE",
+    "CURVE_PUBLICKEY",
+    "CURVE_SECRETKEY",
+    "CURVE_SERVER",
+    "CURVE_SERVERKEY",
+    "DEALER",
+    "DELAY_ATTACH_ON_CONNECT",
+    "DGRAM",
+    "DISCONNECT_MSG",
+    "DISH",
+    "DONTWAIT",
+    "EADDRINUSE",
+    "EADDRNOTAVAIL",
+    "EAFNOSUPPORT",
+    "EAGAIN",
+    "ECONNABORTED",
+    "ECONNREFUSED",
+    "ECONNRESET",
+    "EFAULT",
+    "EFSM",
+    "EHOSTUNREACH",
+    "EINPROGRESS",
+    "EINVAL",
+    "EMSGSIZE",
+    "EMTHREAD",
+    "ENETDOWN",
+    "ENETRESET",
+    "ENETUNREACH",
+    "ENOBUFS",
+    "ENOCOMPATPROTO",
+    "ENOTCONN",
+    "ENOTSOCK",
+    "ENOTSUP",
+    "EPROTONOSUPPORT",
+    "ETERM",
+    "ETIMEDOUT",
+    "EVENTS",
+    "EVENT_ACCEPTED",
+    "EVENT_ACCEPT_FAILED",
+    "EVENT_ALL",
+    "EVENT_ALL_V1",
+    "EVENT_ALL_V2",
+    "EVENT_BIND_FAILED",
+    "EVENT_CLOSED",
+    "EVENT_CLOSE_FAILED",
+    "EVENT_CONNECTED",
+    "EVENT_CONNECT_DELAYED",
+    "EVENT_CONNECT_RETRIED",
+    "EVENT_DISCONNECTED",
+    "EVENT_HANDSHAKE_FAILED_AUTH",
+    "EVENT_HANDSHAKE_FAILED_NO_DETAIL",
+    "EVENT_HANDSHAKE_FAILED_PROTOCOL",
+    "EVENT_HANDSHAKE_SUCCEEDED",
+    "EVENT_LISTENING",
+    "EVENT_MONITOR_STOPPED",
+    "EVENT_PIPES_STATS",
+    "FAIL_UNROUTABLE",
+    "FD",
+    "FORWARDER",
+    "GATHER",
+    "GSSAPI",
+    "GSSAPI_NT_HOSTBASED",
+    "GSSAPI_NT_KRB5_PRINCIPAL",
+    "GSSAPI_NT_USER_NAME",
+    "GSSAPI_PLAINTEXT",
+    "GSSAPI_PRINCIPAL",
+    "GSSAPI_PRINCIPAL_NAMETYPE",
+    "GSSAPI_SERVER",
+    "GSSAPI_SERVICE_PRINCIPAL",
+    "GSSAPI_SERVICE_PRINCIPAL_NAMETYPE",
+    "HANDSHAKE_IVL",
+    "HAS_CAPABILITIES",
+    "HAUSNUMERO",
+    "HEARTBEAT_IVL",
+    "HEARTBEAT_TIMEOUT",
+    "HEARTBEAT_TTL",
+    "HELLO_MSG",
+    "HICCUP_MSG",
+    "HWM",
+    "IDENTITY",
+    "IMMEDIATE",
+    "INVERT_MATCHING",
+    "IN_BATCH_SIZE",
+    "IO_THREADS",
+    "IO_THREADS_DFLT",
+    "IPC_FILTER_GID",
+    "IPC_FILTER_PID",
+    "IPC_FILTER_UID",
+    "IPV4ONLY",
+    "IPV6",
+    "LAST_ENDPOINT",
+    "LINGER",
+    "LOOPBACK_FASTPATH",
+    "MAXMSGSIZE",
+    "MAX_MSGSZ",
+    "MAX_SOCKETS",
+    "MAX_SOCKETS_DFLT",
+    "MAX_SUBSCRIPTIONS",
+    "MAX_SUBSCRIPTION_BYTES",
+    "MECHANISM",
+    "MEMORY_BUDGET",
+    "METADATA",
+    "MORE",
+    "MSG_T_SIZE",
+    "MULTICAST_HOPS",
+    "MULTICAST_LOOP",
+    "MULTICAST_MAXTPDU",
+    "NOBLOCK",
+    "NORM_BLOCK_SIZE",
+    "NORM_BUFFER_SIZE",
+    "NORM_CC",
+    "NORM_CCE",
+    "NORM_CCE_ECNONLY",
+    "NORM_CCL",
+    "NORM_FIXED",
+    "NORM_MODE",
+    "NORM_NUM_AUTOPARITY",
+    "NORM_NUM_PARITY",
+    "NORM_PUSH",
+    "NORM_SEGMENT_SIZE",
+    "NORM_UNICAST_NACK",
+    "NOTIFY_CONNECT",
+    "NOTIFY_DISCONNECT",
+    "NULL",
+    "ONLY_FIRST_SUBSCRIBE",
+    "OUT_BATCH_SIZE",
+    "PAIR",
+    "PEER",
+    "PLAIN",
+    "PLAIN_PASSWORD",
+    "PLAIN_SERVER",
+    "PLAIN_USERNAME",
+    "POLLERR",
+    "POLLIN",
+    "POLLITEMS_DFLT",
+    "POLLOUT",
+    "POLLPRI",
+    "PRIORITY",
+    "PROBE_ROUTER",
+    "PROTOCOL_ERROR_WS_UNSPECIFIED",
+    "PROTOCOL_ERROR_ZAP_BAD_REQUEST_ID",
+    "PROTOCOL_ERROR_ZAP_BAD_VERSION",
+    "PROTOCOL_ERROR_ZAP_INVALID_METADATA",
+    "PROTOCOL_ERROR_ZAP_INVALID_STATUS_CODE",
+    "PROTOCOL_ERROR_ZAP_MALFORMED_REPLY",
+    "PROTOCOL_ERROR_ZAP_UNSPECIFIED",
+    "PROTOCOL_ERROR_ZMTP_CRYPTOGRAPHIC",
+    "PROTOCOL_ERROR_ZMTP_INVALID_METADATA",
+    "PROTOCOL_ERROR_ZMTP_INVALID_SEQUENCE",
+    "PROTOCOL_ERROR_ZMTP_KEY_EXCHANGE",
+    "PROTOCOL_ERROR_ZMTP_MALFORMED_COMMAND_ERROR",
+    "PROTOCOL_ERROR_ZMTP_MALFORMED_COMMAND_HELLO",
+    "PROTOCOL_ERROR_ZMTP_MALFORMED_COMMAND_INITIATE",
+    "PROTOCOL_ERROR_ZMTP_MALFORMED_COMMAND_MESSAGE",
+    "PROTOCOL_ERROR_ZMTP_MALFORMED_COMMAND_READY",
+    "PROTOCOL_ERROR_ZMTP_MALFORMED_COMMAND_UNSPECIFIED",
+    "PROTOCOL_ERROR_ZMTP_MALFORMED_COMMAND_WELCOME",
+    "PROTOCOL_ERROR_ZMTP_MECHANISM_MISMATCH",
+    "PROTOCOL_ERROR_ZMTP_UNEXPECTED_COMMAND",
+    "PROTOCOL_ERROR_ZMTP_UNSPECIFIED",
+    "PUB",
+    "PULL",
+    "PUSH",
+    "QUEUE",
+    "RADIO",
+    "RATE",
+    "RCVBUF",
+    "RCVHWM",
+    "RCVHWM_BYTES",
+    "RCVMORE",
+    "RCVTIMEO",
+    "RECONNECT_IVL",
+    "RECONNECT_IVL_MAX",
+    "RECONNECT_STOP",
+    "RECONNECT_STOP_AFTER_DISCONNECT",
+    "RECONNECT_STOP_CONN_REFUSED",
+    "RECONNECT_STOP_HANDSHAKE_FAILED",
+    "RECOVERY_IVL",
+    "REP",
+    "REQ",
+    "REQ_CORRELATE",
+    "REQ_RELAXED",
+    "ROUTER",
+    "ROUTER_BEHAVIOR",
+    "ROUTER_HANDOVER",
+    "ROUTER_MANDATORY",
+    "ROUTER_NOTIFY",
+    "ROUTER_RAW",
+    "ROUTING_ID",
+    "SCATTER",
+    "SERVER",
+    "SHARED",
+    "SNDBUF",
+    "SNDHWM",
+    "SNDHWM_BYTES",
+    "SNDMORE",
+    "SNDTIMEO",
+    "SOCKET_LIMIT",
+    "SOCKS_PASSWORD",
+    "SOCKS_PROXY",
+    "SOCKS_USERNAME",
+    "SRCFD",
+    "STALL_IVL",
+    "STREAM",
+    "STREAMER",
+    "STREAM_NOTIFY",
+    "SUB",
+    "SUBSCRIBE",
+    "TCP_ACCEPT_FILTER",
+    "TCP_KEEPALIVE",
+    "TCP_KEEPALIVE_CNT",
+    "TCP_KEEPALIVE_IDLE",
+    "TCP_KEEPALIVE_INTVL",
+    "TCP_MAXRT",
+    "THREAD_AFFINITY_CPU_ADD",
+    "THREAD_AFFINITY_CPU_REMOVE",
+    "THREAD_NAME_PREFIX",
+    "THREAD_PRIORITY",
+    "THREAD_PRIORITY_DFLT",
+    "THREAD_SAFE",
+    "THREAD_SCHED_POLICY",
+    "THREAD_SCHED_POLICY_DFLT",
+    "TOPICS_COUNT",
+    "TOS",
+    "TYPE",
+    "UNSUBSCRIBE",
+    "USE_FD",
+    "VMCI_BUFFER_MAX_SIZE",
+    "VMCI_BUFFER_MIN_SIZE",
+    "VMCI_BUFFER_SIZE",
+    "VMCI_CONNECT_TIMEOUT",
+    "WSS_CERT_PEM",
+    "WSS_HOSTNAME",
+    "WSS_KEY_PEM",
+    "WSS_TRUST_PEM",
+    "WSS_TRUST_SYSTEM",
+    "XPUB",
+    "XPUB_MANUAL",
+    "XPUB_MANUAL_LAST_VALUE",
+    "XPUB_NODROP",
+    "XPUB_VERBOSE",
+    "XPUB_VERBOSER",
+    "XPUB_WELCOME_MSG",
+    "XREP",
+    "XREQ",
+    "XSUB",
+    "XSUB_VERBOSE_UNSUBSCRIBE",
+    "ZAP_DOMAIN",
+    "ZAP_ENFORCE_DOMAIN",
+    "ZERO_COPY_RECV",
+    "ContextOption",
+    "DeviceType",
+    "Errno",
+    "Event",
+    "Flag",
+    "GssapiNameType",
+    "MessageOption",
+    "NormMode",
+    "PollEvent",
+    "ReconnectStop",
+    "RouterNotify",
+    "SecurityMechanism",
+    "SocketOption",
+    "SocketType",
+]

@@ -1,0 +1,81 @@
+"""Options that no use of the format has, and streams that cannot be read."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
+
+from .log_options import LogReadOptions, mode
+from .options import LogWriteOptions, ReadOptions, WriteOptions, is_for_log
+
+__all__ = ["RefusedStream", "check"]
+
+# Options of writing alone.
+_WRITING = frozenset(
+    {"acktimeoutms", "batchid", "delivery", "flushtimeoutms", "frame", "queryname", "waitpeers"}
+)
+
+
+def check(options: Mapping[str, str]) -> None:
+    """Raises if the options are wrong, whatever they are for.
+
+    When a user calls ``load()`` or ``save()``, Spark does not yet tell the source which of
+    them it was, so options that some use accepts pass.
+    """
+    is_live = mode(options) == "live"
+    errors = []
+    for read in (True, False):
+        try:
+            if not read:
+                writes = LogWriteOptions if is_for_log(options) else WriteOptions
+                writes.parse(options)
+            elif is_live:
+                ReadOptions.parse(options)
+            else:
+                _check_log(options)
+        except ValueError as error:
+            errors.append(error)
+        else:
+            return
+    reading, writing = errors
+    chosen = writing if _is_written(options, reading, writing) else reading
+    # Spark prints every frame and every error on the way: none may hide the sentence.
+    raise chosen.with_traceback(None) from None
+
+
+def _check_log(options: Mapping[str, str]) -> None:
+    try:
+        LogReadOptions.parse(options, streaming=False)
+    except ValueError as error:
+        try:
+            LogReadOptions.parse(options, streaming=True)
+        except ValueError:
+            raise error from None
+
+
+def _is_written(options: Mapping[str, str], reading: ValueError, writing: ValueError) -> bool:
+    """Whether the options look like those of a write."""
+    names = {name.lower() for name in options}
+    kinds = {"push", "dealer", "pub", "log"}
+    if names & _WRITING or (options.get("socket") or "").lower() in kinds:
+        return True
+    return "did you mean" in str(writing) and "did you mean" not in str(reading)
+
+
+class RefusedStream(DataSourceStreamReader):
+    """A reader whose calls raise the error that the real one met."""
+
+    def __init__(self, error: ValueError) -> None:
+        self._error = error
+
+    def initialOffset(self) -> dict[str, Any]:
+        """Raises the error."""
+        raise self._error
+
+    def read(self, partition: InputPartition) -> Iterator[tuple[Any, ...]]:
+        """Raises the error."""
+        raise self._error
+
+    def getDefaultReadLimit(self) -> Any:
+        """Raises the error: Spark 4.2 asks for this first."""
+        raise self._error
