@@ -7,8 +7,8 @@
                                                           └──── PUB ────▶ SUB       │ check
                                                                     live view ◀─────┘
 
-``python -m examples.demo`` runs it and ends by itself. On its way it kills Spark with SIGKILL,
-starts it again from its checkpoint, and compares in the end what is on the answer's log with
-what the data says. `flights` reads the data, `publisher` and `pipeline` are the processes,
+``python -m examples.demo`` runs it and ends by itself. It kills Spark with SIGKILL, restarts it
+from its checkpoint, and finally compares the result log with the data. `flights` reads the data,
+`publisher` and `pipeline` are the processes,
 `state` is what is known of the run; `view`, `web` and `page.html` show it, `picture` the outcome.
 """

@@ -14,7 +14,7 @@ PAGE = Path(__file__).with_name("page.html")
 GOODBYE_S = 2.0
 
 
-# Where the page has room for the last event of a finished run.
+# The place in the page for the last event of a finished run.
 SLOT = "/* finished */ null"
 
 
@@ -87,7 +87,12 @@ class _Handler(BaseHTTPRequestHandler):
             self.send_error(404)
 
     def _page(self) -> None:
-        body = PAGE.read_bytes()
+        state = self.server.view.state
+        # After the end there are no more events, and the last minute of charts is empty.
+        if state is not None and state.verdict:
+            body = finished_page(state).encode()
+        else:
+            body = PAGE.read_bytes()
         self.send_response(200)
         self.send_header("Content-Type", "text/html; charset=utf-8")
         self.send_header("Content-Length", str(len(body)))
