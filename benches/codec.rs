@@ -1,5 +1,5 @@
-//! The protocol without a network: what a message costs from one engine's `send` to the other's event. Copying the bytes
-//! from one engine to the other stands in for the kernel.
+//! The protocol without a network: the cost of a message from one engine's `send` to the other's event. Copying the
+//! bytes from one engine to the other stands in for the kernel.
 
 use std::hint::black_box;
 use std::io::IoSlice;
@@ -36,7 +36,7 @@ fn engines(rows: &mut Rows<'_>) {
     }
 }
 
-/// What encryption costs is the difference to the rows above: sealed by one engine, opened by the other.
+/// The same with encryption: sealed by one engine, opened by the other. Its cost is the difference from the rows above.
 fn encrypted(rows: &mut Rows<'_>) {
     let server = KeyPair::from_secret([1; 32]);
     let secret = (SECRET_KEY, Bytes::from(vec![1; 32]));

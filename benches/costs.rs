@@ -1,5 +1,5 @@
-//! What the parts of a message's way cost by themselves on this machine: docs/hot-path.md counts them. Nobody else uses
-//! the lock, the line of the counter or the descriptors meanwhile, so these are the least that each can cost.
+//! The cost of each step of a message's path on this machine, measured alone; docs/hot-path.md counts the steps. No
+//! other thread uses the lock, the cache line of the counter or the descriptors meanwhile, so these are lower bounds.
 
 use std::hint::black_box;
 use std::io::{IoSlice, Read, Write};
@@ -86,7 +86,8 @@ fn kernel(rows: &mut Rows<'_>) {
     });
 }
 
-/// In turns from one thread: what the kernel does of the receiver's work within the sender's call is in the sender's.
+/// Writes and reads in turn from one thread. Work of the receiver that the kernel does within the sender's call counts
+/// as the sender's.
 fn connection(rows: &mut Rows<'_>) {
     let (mut near, mut far) = connected();
     // The number of writes that fit into the connection without a reader.

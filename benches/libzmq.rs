@@ -120,7 +120,7 @@ fn read_on(socket: Socket) -> Arc<AtomicU64> {
     counter
 }
 
-/// The same over a bare connection, one thread on each side and one buffer: what the kernel alone takes.
+/// The same over a bare connection, one thread on each side and one buffer: the time that the kernel alone takes.
 fn raw_pull(task: &Task) {
     let mut stream = raw_accepted();
     let counter = Arc::new(AtomicU64::new(0));
@@ -232,7 +232,7 @@ fn req(task: &Task) -> Outcome {
     Ok(())
 }
 
-/// So many trips, and no more: for counting system calls.
+/// An exact number of trips, for counting system calls.
 fn count(task: &Task) -> Outcome {
     let socket = connected(task, SocketType::Req, &task.endpoints[0])?;
     let body = vec![0; task.size];
@@ -275,7 +275,7 @@ fn raw_connected(task: &Task) -> TcpStream {
     stream
 }
 
-/// The same over a bare connection: what the kernel alone takes.
+/// The same over a bare connection: the time that the kernel alone takes.
 fn raw_rep() {
     let mut stream = raw_accepted();
     let mut body = [0; 64];

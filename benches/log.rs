@@ -1,4 +1,4 @@
-//! The log: what a row costs to be put together, appended, synced, fetched and made columns of.
+//! The log: the cost of a row when it is encoded, appended, synced, fetched and turned into columns.
 
 use std::hint::black_box;
 
@@ -51,7 +51,7 @@ fn origin(first_seq: u64) -> Origin {
     }
 }
 
-/// In memory: what is measured is the log, not a disk.
+/// A folder in memory, because the bench measures the log and not a disk.
 fn folder() -> TempDir {
     let folder = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir());
     folder.expect("a folder")
@@ -104,7 +104,7 @@ fn fetching(rows: &mut Rows<'_>, batch: &Batch) {
     }
     log.sync().expect("a disk");
     let (reader, count) = (log.reader(), batches * batch.rows() as u64);
-    // What was fetched is let go of, as by a collector that has sent it.
+    // Fetched batches are dropped, as a collector drops them when it has sent them.
     let each_fetch = |mut look: Box<dyn FnMut(Stored) + '_>| {
         let mut at = 0;
         while at < count {

@@ -1,4 +1,4 @@
-//! Who subscribed to what: what finding the subscribers of a message costs a publisher, by the number of topics.
+//! Matching: the cost for a publisher of finding the subscribers of a message, by the number of topics.
 
 use std::hint::black_box;
 

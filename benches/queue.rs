@@ -1,4 +1,5 @@
-//! The pipe's and the mailbox's queue: what one item costs, within a thread and across two, beside std's channel.
+//! The queues of pipes and mailboxes: the cost of one item, within a thread and across two, compared with std's
+//! channel.
 
 use std::hint::{black_box, spin_loop};
 use std::sync::mpsc as std_channel;
@@ -83,7 +84,7 @@ fn across_threads(rows: &mut Rows<'_>) {
     );
 }
 
-/// The consumer spins: what is measured is the queue, not waking up.
+/// The consumer spins, so that the bench measures the queue and not wake-ups.
 fn spsc_run(batch: usize) {
     let (mut producer, mut consumer) = spsc::channel();
     thread::scope(|scope| {

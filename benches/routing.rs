@@ -1,5 +1,5 @@
-//! Who gets a message: what choosing among many peers costs a socket, over inproc and within one thread, so that neither
-//! the network nor a wake-up is in it. The receiving ends are emptied between the runs and are not in the times either.
+//! Routing: the cost for a socket of choosing among many peers, over inproc and within one thread, so that neither the
+//! network nor a wake-up is included. The receiving ends are emptied between the runs, outside the measured time.
 
 use std::time::{Duration, Instant};
 

@@ -1,4 +1,4 @@
-//! What a peer may cost, and that nothing is lost without a trace.
+//! The cost of a peer is bounded, and every lost message is counted.
 
 mod common;
 
@@ -100,8 +100,8 @@ fn peers_that_come_and_go_wait_for_the_application_in_the_end() {
 }
 
 #[test]
-fn what_is_complete_does_not_wait_for_what_is_not() {
-    let _watchdog = Watchdog::new("what_is_complete_does_not_wait_for_what_is_not");
+fn complete_messages_do_not_wait_for_incomplete_ones() {
+    let _watchdog = Watchdog::new("complete_messages_do_not_wait_for_incomplete_ones");
     let context = Context::new();
     let (pull, endpoint) = bound(&context, Pull);
     let mut peer = TcpStream::connect(address(&endpoint)).unwrap();
@@ -117,8 +117,8 @@ fn what_is_complete_does_not_wait_for_what_is_not() {
 }
 
 #[test]
-fn what_nobody_will_receive_is_counted() {
-    let _watchdog = Watchdog::new("what_nobody_will_receive_is_counted");
+fn messages_that_will_never_be_received_are_counted() {
+    let _watchdog = Watchdog::new("messages_that_will_never_be_received_are_counted");
     let context = Context::new();
     let (push, endpoint) = bound(&context, Push);
     let pull = socket(&context, Pull);
@@ -152,8 +152,8 @@ fn what_nobody_will_receive_is_counted() {
 }
 
 #[test]
-fn what_nothing_connects_again_can_be_connected_again() {
-    let _watchdog = Watchdog::new("what_nothing_connects_again_can_be_connected_again");
+fn an_endpoint_that_is_not_retried_can_be_connected_again() {
+    let _watchdog = Watchdog::new("an_endpoint_that_is_not_retried_can_be_connected_again");
     let context = Context::new();
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let endpoint = format!("tcp://{}", listener.local_addr().unwrap());
@@ -172,13 +172,13 @@ fn what_nothing_connects_again_can_be_connected_again() {
 }
 
 #[test]
-fn what_waits_to_be_received_can_be_limited_in_bytes() {
-    let _watchdog = Watchdog::new("what_waits_to_be_received_can_be_limited_in_bytes");
+fn messages_that_wait_to_be_received_can_be_limited_in_bytes() {
+    let _watchdog = Watchdog::new("messages_that_wait_to_be_received_can_be_limited_in_bytes");
     const SIZE: usize = 100_000;
     const COUNT: usize = 200;
     let context = Context::new();
     let pull = socket(&context, Pull);
-    // With what a message takes beside its bytes.
+    // Including the overhead of each message.
     pull.int(ids::RCVHWM_BYTES, 10 * (SIZE as i64 + 72));
     let endpoint = pull.bind("tcp://127.0.0.1:*").unwrap();
     let push = socket(&context, Push);
@@ -199,8 +199,8 @@ fn what_waits_to_be_received_can_be_limited_in_bytes() {
 }
 
 #[test]
-fn who_falls_silent_within_a_message_is_let_go() {
-    let _watchdog = Watchdog::new("who_falls_silent_within_a_message_is_let_go");
+fn a_peer_that_falls_silent_within_a_message_is_disconnected() {
+    let _watchdog = Watchdog::new("a_peer_that_falls_silent_within_a_message_is_disconnected");
     let context = Context::new();
     let pull = socket(&context, Pull);
     pull.int(ids::STALL_IVL, 20);
@@ -262,7 +262,7 @@ fn a_message_of_empty_parts_is_limited_by_maxmsgsize() {
     let pull = socket(&context, Pull);
     pull.int(ids::MAXMSGSIZE, 1000);
     let endpoint = pull.bind("tcp://127.0.0.1:*").unwrap();
-    // What programs send is not disturbed: as many bytes as are allowed, in any number of parts.
+    // The limit does not affect what programs send: messages of the allowed size arrive, in any number of parts.
     let mut peer = raw::join(&endpoint, "PUSH");
     let mut message = b"\x01\x01x".repeat(999);
     message.extend(b"\0\x01x");
@@ -274,4 +274,38 @@ fn a_message_of_empty_parts_is_limited_by_maxmsgsize() {
     until(|| pull.peers() == 0);
     drop(pull);
     context.term().unwrap();
+}
+
+#[test]
+fn events_that_are_not_read_are_counted() {
+    let _watchdog = Watchdog::new("events_that_are_not_read_are_counted");
+    let _alone = alone();
+    let context = Context::new();
+    let pull = socket(&context, Pull);
+    pull.int(ids::BACKLOG, 4096);
+    let all = u32::from(u16::MAX);
+    let stream = pull.event_stream(all).unwrap();
+    pull.monitor("inproc://events", all).unwrap();
+    let reader = socket(&context, SocketType::Pair);
+    reader.connect("inproc://events").unwrap();
+    let endpoint = pull.bind("tcp://127.0.0.1:*").unwrap();
+    const PEERS: u64 = 4000;
+    for _ in 0..PEERS {
+        drop(TcpStream::connect(address(&endpoint)).unwrap());
+    }
+    // LISTENING, and for each peer ACCEPTED, a failed handshake and DISCONNECTED.
+    let events = 1 + 3 * PEERS;
+    const STREAM: u64 = 10_000;
+    const PAIR: u64 = 2 * 1000;
+    let missed = || pull.stats().unwrap().missed_events;
+    until(|| missed() == (events - STREAM) + (events - PAIR));
+    for _ in 0..STREAM {
+        assert_eq!(stream.next(Wait::Dont).unwrap().unwrap().missed, 0);
+    }
+    assert!(stream.next(Wait::Dont).is_err());
+    // The next event that fits reports the missed ones.
+    drop(TcpStream::connect(address(&endpoint)).unwrap());
+    let next = stream.next(Wait::Forever).unwrap().unwrap();
+    assert_eq!(next.missed, events - STREAM);
+    assert_eq!(reader.stats().unwrap().queued_in, PAIR);
 }

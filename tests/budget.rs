@@ -1,4 +1,4 @@
-//! The memory budget of a context: what all peers together may make it hold.
+//! The memory budget of a context limits the memory that all peers together may take.
 
 mod common;
 
@@ -12,7 +12,7 @@ use common::raw::{self, LONG};
 use common::{Monitor, SocketExt, Watchdog, socket, until};
 use zeroxide::{Context, DropReason, EventKind, Socket, SocketType, Value, Wait, ids};
 
-use SocketType::{Pull, Push};
+use SocketType::{Pull, Push, Rep, Req};
 
 /// The number of MEMORY_BUDGET.
 const MEMORY_BUDGET: i32 = 1101;
@@ -43,17 +43,51 @@ fn client(endpoint: &str) -> Socket {
     push
 }
 
-/// Announces a message of `size` bytes and goes on sending it, until the connection ends.
+/// Announces a message of `size` bytes and keeps sending it until the connection ends.
 fn begin(mut peer: TcpStream, size: u64) -> JoinHandle<()> {
     thread::spawn(move || {
-        let mut header = vec![LONG];
-        header.extend(size.to_be_bytes());
-        peer.write_all(&header).unwrap();
+        announce(&mut peer, size);
         let body = vec![0; MIB];
         while let Err(IoErrorKind::Interrupted) | Ok(()) =
             peer.write_all(&body).map_err(|error| error.kind())
         {}
     })
+}
+
+fn announce(peer: &mut TcpStream, size: u64) {
+    let mut header = vec![LONG];
+    header.extend(size.to_be_bytes());
+    peer.write_all(&header).unwrap();
+}
+
+/// Whether no byte of this connection waits in the kernel: the other side, in this process, has read everything.
+fn is_read(peer: &TcpStream) -> bool {
+    let (near, far) = (peer.local_addr().unwrap(), peer.peer_addr().unwrap());
+    let port = |field: &str| u16::from_str_radix(field.rsplit(':').next().unwrap(), 16).unwrap();
+    let table = fs::read_to_string("/proc/net/tcp").unwrap();
+    let mut ends = 0;
+    for line in table.lines().skip(1) {
+        let fields: Vec<&str> = line.split_whitespace().collect();
+        let ports = [port(fields[1]), port(fields[2])];
+        if ports == [near.port(), far.port()] || ports == [far.port(), near.port()] {
+            if fields[4] != "00000000:00000000" {
+                return false;
+            }
+            ends += 1;
+        }
+    }
+    // A closed one is not there any more.
+    ends == 2
+}
+
+fn is_closed(peer: &TcpStream) -> bool {
+    peer.set_nonblocking(true).unwrap();
+    let seen = peer.peek(&mut [0]);
+    peer.set_nonblocking(false).unwrap();
+    match seen {
+        Ok(count) => count == 0,
+        Err(error) => error.kind() != IoErrorKind::WouldBlock,
+    }
 }
 
 #[test]
@@ -75,8 +109,9 @@ fn a_default_is_there_and_is_generous() {
 }
 
 #[test]
-fn what_is_begun_and_can_never_be_completed_goes_and_others_stay() {
-    let _watchdog = Watchdog::new("what_is_begun_and_can_never_be_completed_goes_and_others_stay");
+fn a_message_that_can_never_be_completed_is_dropped_and_others_stay() {
+    let _watchdog =
+        Watchdog::new("a_message_that_can_never_be_completed_is_dropped_and_others_stay");
     const PEERS: usize = 5;
     let context = context(16 * MIB);
     let (pull, endpoint) = bound(&context);
@@ -127,8 +162,8 @@ fn a_small_half_message_is_nobodys_harm() {
 }
 
 #[test]
-fn what_nobody_receives_holds_its_senders_back_and_is_not_lost() {
-    let _watchdog = Watchdog::new("what_nobody_receives_holds_its_senders_back_and_is_not_lost");
+fn unreceived_messages_make_their_senders_wait_and_are_not_lost() {
+    let _watchdog = Watchdog::new("unreceived_messages_make_their_senders_wait_and_are_not_lost");
     const COUNT: usize = 64;
     let context = context(8 * MIB);
     let (pull, endpoint) = bound(&context);
@@ -153,8 +188,8 @@ fn what_nobody_receives_holds_its_senders_back_and_is_not_lost() {
 }
 
 #[test]
-fn many_small_messages_count_with_what_they_take() {
-    let _watchdog = Watchdog::new("many_small_messages_count_with_what_they_take");
+fn many_small_messages_count_with_their_overhead() {
+    let _watchdog = Watchdog::new("many_small_messages_count_with_their_overhead");
     let context = context(4 * MIB);
     let (pull, endpoint) = bound(&context);
     let mut peer = raw::join(&endpoint, "PUSH");
@@ -176,14 +211,14 @@ fn many_small_messages_count_with_what_they_take() {
 }
 
 #[test]
-fn who_is_held_back_in_the_middle_of_decoding_costs_no_time() {
-    let _watchdog = Watchdog::new("who_is_held_back_in_the_middle_of_decoding_costs_no_time");
+fn a_peer_that_waits_in_the_middle_of_decoding_costs_no_time() {
+    let _watchdog = Watchdog::new("a_peer_that_waits_in_the_middle_of_decoding_costs_no_time");
     let context = context(MIB);
     let prefix = Value::from("held");
     context.set_option(THREAD_NAME_PREFIX, &prefix).unwrap();
     let (pull, endpoint) = bound(&context);
     let mut peer = raw::join(&endpoint, "PUSH");
-    // More than three quarters of the budget with what each takes, in a single read.
+    // More than three quarters of the budget, including the overhead of each, in a single read.
     const COUNT: usize = 12_000;
     peer.write_all(&[0; 2 * COUNT]).unwrap();
     let queued = || pull.stats().unwrap().queued_in;
@@ -211,4 +246,97 @@ fn io_time(name: &str) -> Duration {
         }
     }
     panic!("there is no thread {name}");
+}
+
+#[test]
+fn a_silent_peer_that_holds_most_makes_room_for_another_message() {
+    let _watchdog = Watchdog::new("a_silent_peer_that_holds_most_makes_room_for_another_message");
+    // Three quarters are 24 MiB: room for each of the two, and not for both.
+    let context = context(32 * MIB);
+    let (pull, endpoint) = bound(&context);
+    const LARGER: usize = 13 * MIB;
+    const SMALLER: usize = 12 * MIB;
+    let begin = |size: usize| {
+        let mut peer = raw::join(&endpoint, "PUSH");
+        announce(&mut peer, size as u64);
+        peer.write_all(&vec![7; size - 1]).unwrap();
+        peer
+    };
+    let silent = begin(LARGER);
+    until(|| is_read(&silent));
+    let mut other = begin(SMALLER);
+    // At the latest now there is no room to read on.
+    until(|| is_closed(&silent) || is_read(&other));
+    other.write_all(&[7]).unwrap();
+    raw::wait_for_close(&silent);
+    assert_eq!(pull.recv(Wait::Forever).unwrap().size(), SMALLER);
+    assert_eq!(pull.dropped(DropReason::NoMemory), 1);
+}
+
+#[test]
+fn a_completed_message_is_not_held_against_its_peer() {
+    let _watchdog = Watchdog::new("a_completed_message_is_not_held_against_its_peer");
+    let context = context(32 * MIB);
+    let (pull, endpoint) = bound(&context);
+    let mut first = raw::join(&endpoint, "PUSH");
+    let send = |peer: &mut TcpStream, size: usize| {
+        announce(peer, size as u64);
+        peer.write_all(&vec![7; size - 1]).unwrap();
+        until(|| is_read(peer));
+        peer.write_all(&[7]).unwrap();
+        assert_eq!(pull.recv(Wait::Forever).unwrap().size(), size);
+    };
+    send(&mut first, 20 * MIB);
+    // Together they are too much.
+    let mut second = raw::join(&endpoint, "PUSH");
+    send(&mut second, 16 * MIB);
+    send(&mut first, 1000);
+    send(&mut first, 20 * MIB);
+    assert_eq!(pull.dropped(DropReason::NoMemory), 0);
+}
+
+#[test]
+fn a_greedy_peer_does_not_silence_the_other_sockets() {
+    let _watchdog = Watchdog::new("a_greedy_peer_does_not_silence_the_other_sockets");
+    let context = context(16 * MIB);
+    let (pull, endpoint) = bound(&context);
+    let rep = socket(&context, Rep);
+    let question = "x".repeat(100);
+    let addresses: Vec<String> = ["tcp://127.0.0.1:*", "ipc://*"]
+        .iter()
+        .map(|endpoint| rep.bind(endpoint).unwrap())
+        .collect();
+    let ask = |req: &Socket, times: usize| {
+        for _ in 0..times {
+            req.put(&question);
+            rep.put(&rep.take());
+            assert_eq!(req.take(), question);
+        }
+    };
+    let asking = || -> Vec<Socket> {
+        addresses
+            .iter()
+            .map(|address| {
+                let req = socket(&Context::new(), Req);
+                req.connect(address).unwrap();
+                ask(&req, 1);
+                req
+            })
+            .collect()
+    };
+    let before = asking();
+    let greedy = client(&endpoint);
+    for _ in 0..8 {
+        greedy.send(vec![7; MIB].into(), Wait::Forever).unwrap();
+    }
+    until(|| pull.stats().unwrap().queued_in == 8);
+    // From now on it is twice what all may hold.
+    context
+        .set_option(MEMORY_BUDGET, &Value::Int(4 * MIB as i64))
+        .unwrap();
+    // Each brings more than it may before it looks at the budget.
+    for req in before.into_iter().chain(asking()) {
+        ask(&req, 2000);
+    }
+    assert_eq!(pull.stats().unwrap().queued_in, 8);
 }

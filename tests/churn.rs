@@ -155,7 +155,7 @@ fn close_and_term_race_with_everything() {
         assert!(context.has_ended());
         watchdog.feed();
     };
-    // The first rounds make what a process makes once.
+    // The first rounds create one-time state of the process.
     (0..20).for_each(race);
     let (fds, running) = (descriptors(), threads());
     (20..rounds(1_000, 20_000)).for_each(race);
@@ -164,9 +164,9 @@ fn close_and_term_race_with_everything() {
 }
 
 #[test]
-fn contexts_leave_nothing_behind() {
+fn contexts_leak_nothing() {
     let _alone = alone();
-    let watchdog = Watchdog::new("contexts_leave_nothing_behind");
+    let watchdog = Watchdog::new("contexts_leak_nothing");
     let live = |n: usize| {
         let context = Context::new();
         if n % 5 == 4 {

@@ -21,8 +21,9 @@ fn silence(context: &Context) -> (TcpListener, String, Vec<Socket>) {
 }
 
 #[test]
-fn everybody_gets_through_also_who_was_closed_before_its_turn() {
-    let _watchdog = Watchdog::new("everybody_gets_through_also_who_was_closed_before_its_turn");
+fn all_connects_complete_even_after_others_were_closed_before_their_turn() {
+    let _watchdog =
+        Watchdog::new("all_connects_complete_even_after_others_were_closed_before_their_turn");
     for endpoint in ["tcp://127.0.0.1:*".to_owned(), IpcName::new().endpoint()] {
         let context = Context::new();
         let pull = socket(&context, Pull);
@@ -43,9 +44,8 @@ fn everybody_gets_through_also_who_was_closed_before_its_turn() {
 }
 
 #[test]
-fn a_peer_that_says_nothing_does_not_keep_the_others_waiting_for_ever() {
-    let _watchdog =
-        Watchdog::new("a_peer_that_says_nothing_does_not_keep_the_others_waiting_for_ever");
+fn a_silent_peer_does_not_block_the_others() {
+    let _watchdog = Watchdog::new("a_silent_peer_does_not_block_the_others");
     let context = Context::new();
     let (listener, endpoint, crowd) = silence(&context);
     for push in &crowd {
@@ -56,8 +56,8 @@ fn a_peer_that_says_nothing_does_not_keep_the_others_waiting_for_ever() {
 }
 
 #[test]
-fn who_is_closed_gives_its_turn_or_its_place_to_others() {
-    let _watchdog = Watchdog::new("who_is_closed_gives_its_turn_or_its_place_to_others");
+fn a_closed_socket_gives_its_turn_to_others() {
+    let _watchdog = Watchdog::new("a_closed_socket_gives_its_turn_to_others");
     let context = Context::new();
     let (listener, endpoint, crowd) = silence(&context);
     for push in &crowd {

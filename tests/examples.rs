@@ -1,4 +1,4 @@
-//! The examples of examples/*.rs do what they say, each in processes of their own, over ipc so that no port is taken.
+//! The programs in examples/*.rs, each in processes of their own, over ipc so that they need no port.
 
 use std::env;
 use std::fs;
@@ -55,7 +55,7 @@ fn pipeline() {
     let handed_out = ventilator.output().pop().expect("a line");
     let work = handed_out
         .strip_prefix("handed out 50 tasks, ")
-        .expect("what was handed out");
+        .expect("the report of the distributor");
     let collected = sink.output().pop().expect("a line");
     assert!(
         collected.starts_with(&format!("50 results, {work} in ")),
@@ -144,6 +144,6 @@ impl Folder {
 
 impl Drop for Folder {
     fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0); // what is left does not matter to the tests
+        let _ = fs::remove_dir_all(&self.0); // remaining files do not affect the tests
     }
 }

@@ -1,4 +1,4 @@
-//! The end that a program gets which exits without terminating its contexts: bounded, and it says what was lost.
+//! The end of a program that exits without terminating its contexts: it is bounded, and reports lost messages.
 
 mod common;
 
@@ -12,8 +12,8 @@ use zeroxide::{Context, SocketType, Wait};
 use SocketType::{Pull, Push};
 
 #[test]
-fn an_idle_termination_gives_up_and_says_what_was_not_delivered() {
-    let _watchdog = Watchdog::new("an_idle_termination_gives_up_and_says_what_was_not_delivered");
+fn an_idle_termination_gives_up_and_reports_undelivered_messages() {
+    let _watchdog = Watchdog::new("an_idle_termination_gives_up_and_reports_undelivered_messages");
     let context = Context::new();
     let push = context.socket(Push).unwrap();
     let nobody = free_tcp_endpoint();

@@ -1,4 +1,4 @@
-//! Waiting until what was sent has left for the peers' kernels.
+//! Waiting until sent messages have been passed to the peers' kernels.
 
 mod common;
 
@@ -13,8 +13,8 @@ use SocketType::{Pull, Push};
 const SOON: Option<Duration> = Some(Duration::from_millis(20));
 
 #[test]
-fn what_is_left_is_told_by_endpoint() {
-    let _watchdog = Watchdog::new("what_is_left_is_told_by_endpoint");
+fn remaining_messages_are_reported_by_endpoint() {
+    let _watchdog = Watchdog::new("remaining_messages_are_reported_by_endpoint");
     let context = Context::new();
     let push = socket(&context, Push);
     push.flush(None).unwrap();
@@ -31,8 +31,8 @@ fn what_is_left_is_told_by_endpoint() {
 }
 
 #[test]
-fn what_has_left_survives_a_hasty_close() {
-    let _watchdog = Watchdog::new("what_has_left_survives_a_hasty_close");
+fn flushed_messages_survive_a_close_without_linger() {
+    let _watchdog = Watchdog::new("flushed_messages_survive_a_close_without_linger");
     let context = Context::new();
     for endpoint in ["tcp://127.0.0.1:*".to_owned(), IpcName::new().endpoint()] {
         let pull = socket(&context, Pull);
@@ -53,8 +53,8 @@ fn what_has_left_survives_a_hasty_close() {
 }
 
 #[test]
-fn what_goes_over_inproc_has_arrived() {
-    let _watchdog = Watchdog::new("what_goes_over_inproc_has_arrived");
+fn messages_over_inproc_have_arrived() {
+    let _watchdog = Watchdog::new("messages_over_inproc_have_arrived");
     let context = Context::new();
     let (pull, push) = (socket(&context, Pull), socket(&context, Push));
     push.connect(&pull.bind(&inproc_name()).unwrap()).unwrap();

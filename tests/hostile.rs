@@ -54,7 +54,7 @@ impl Scene {
         };
         let client = socket(&context, Dealer);
         client.connect(&endpoint).unwrap();
-        // What the first use makes once is there before anything is counted.
+        // Objects that the first use creates exist before anything is counted.
         exchange(&client);
         let scene = Scene {
             context,
@@ -73,7 +73,7 @@ impl Scene {
         }
     }
 
-    /// A client comes, is served, and goes.
+    /// A client connects, is served, and leaves.
     fn newcomer(&self) {
         let newcomer = socket(&self.context, Dealer);
         newcomer.connect(&self.endpoint).unwrap();
@@ -82,7 +82,7 @@ impl Scene {
         until(|| self.router.peers() == 1);
     }
 
-    /// Everybody else is served while the attack goes on.
+    /// All other clients are served while the attack continues.
     fn others_are_served(&self) {
         exchange(&self.client);
         let newcomer = socket(&self.context, Dealer);
@@ -314,7 +314,7 @@ fn wrong_socket_types() {
             .unwrap();
         let mut theirs = [0; 64];
         stream.read_exact(&mut theirs).unwrap();
-        // It says READY before it knows, then why not, then nothing more.
+        // It sends READY before it knows, then the reason, then nothing more.
         let mut said = Vec::new();
         while let Ok((flags, body)) = raw::read_frame(&mut stream) {
             assert_eq!(flags, COMMAND);
@@ -378,8 +378,8 @@ fn a_limit_for_messages_holds_for_all_parts_together() {
 }
 
 #[test]
-fn pings_by_one_who_does_not_read() {
-    let (_alone, _watchdog) = (alone(), Watchdog::new("pings_by_one_who_does_not_read"));
+fn pings_of_a_peer_that_does_not_read() {
+    let (_alone, _watchdog) = (alone(), Watchdog::new("pings_of_a_peer_that_does_not_read"));
     let scene = Scene::new();
     let mut stream = raw::join(&scene.endpoint, "DEALER");
     stream
@@ -400,8 +400,11 @@ fn pings_by_one_who_does_not_read() {
 }
 
 #[test]
-fn messages_for_one_who_does_not_read() {
-    let (_alone, _watchdog) = (alone(), Watchdog::new("messages_for_one_who_does_not_read"));
+fn messages_for_a_peer_that_does_not_read() {
+    let (_alone, _watchdog) = (
+        alone(),
+        Watchdog::new("messages_for_a_peer_that_does_not_read"),
+    );
     let scene = Scene::new();
     let mut stream = raw::join(&scene.endpoint, "DEALER");
     stream
@@ -459,7 +462,7 @@ fn a_flood_of_subscriptions() {
     }
     stream.write_all(&flood).unwrap();
     drop(flood);
-    // The last one has arrived when what it asks for comes.
+    // The last one has arrived when its message does.
     let last = format!("{:020}", topics - 1);
     stream.set_nonblocking(true).unwrap();
     until(|| {
@@ -556,7 +559,8 @@ fn a_thousand_clients_at_once_that_leave_at_once() {
     scene.ends_well();
 }
 
-/// Runs in a child process, see `out_of_descriptors`: dials when it is told to, and holds until its input ends.
+/// Runs in a child process, see `out_of_descriptors`: connects on request, and holds the connections until its input
+/// ends.
 #[test]
 fn dials_for_another_process() {
     let Ok(endpoint) = env::var("ZEROXIDE_TEST_DIAL") else {
@@ -610,7 +614,7 @@ fn out_of_descriptors() {
     assert!(said.any(|line| line.unwrap().ends_with("dialled")));
     let failed = events.wait_for(EventKind::AcceptFailed);
     assert_eq!(failed.value, 24, "EMFILE");
-    // Who is in is served, who cannot come in costs nothing.
+    // Connected peers are served, and waiting ones cost nothing.
     exchange(&scene.client);
     until_idle();
     assert!(

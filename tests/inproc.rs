@@ -96,7 +96,7 @@ fn high_water_marks_of_both_sides_count_whenever_they_are_set() {
     }
 }
 
-/// What ten bytes count, and what they lie in.
+/// Ten bytes of body, and the size of the message that holds them.
 const EACH: i64 = 10 + 72;
 
 #[test]
@@ -119,7 +119,7 @@ fn bytes_that_wait_can_be_limited() {
 }
 
 #[test]
-fn a_publisher_drops_what_is_too_many_bytes_for_one_subscriber() {
+fn a_publisher_drops_messages_beyond_the_bytes_of_one_subscriber() {
     let context = Context::new();
     let (publisher, slow, quick) = (
         socket(&context, SocketType::Pub),
@@ -145,7 +145,7 @@ fn a_publisher_drops_what_is_too_many_bytes_for_one_subscriber() {
 }
 
 #[test]
-fn who_connected_first_hears_of_a_bind_that_does_not_fit() {
+fn a_socket_that_connected_first_gets_an_event_for_an_incompatible_bind() {
     let context = Context::new();
     let endpoint = inproc_name();
     let (push, publisher) = (
@@ -167,7 +167,7 @@ fn who_connected_first_hears_of_a_bind_that_does_not_fit() {
         ErrorKind::IncompatibleProtocol
     );
 
-    // What was sent waits for a peer that it can be sent to.
+    // The message waits for a peer that can receive it.
     publisher.unbind(&endpoint).unwrap();
     let pull = socket(&context, SocketType::Pull);
     pull.bind(&endpoint).unwrap();

@@ -60,8 +60,8 @@ fn requests_and_replies_alternate() {
 }
 
 #[test]
-fn other_calls_see_what_comes_between_two_waits() {
-    let _watchdog = Watchdog::new("other_calls_see_what_comes_between_two_waits");
+fn other_calls_see_messages_that_arrive_between_two_waits() {
+    let _watchdog = Watchdog::new("other_calls_see_messages_that_arrive_between_two_waits");
     for endpoint in endpoints() {
         let context = Context::new();
         let (near, far) = warm(&context, &endpoint, (Pair, Pair));
@@ -108,8 +108,8 @@ fn several_threads_may_wait() {
 }
 
 #[test]
-fn who_keeps_up_reads_bursts_too() {
-    let _watchdog = Watchdog::new("who_keeps_up_reads_bursts_too");
+fn a_receiver_that_keeps_up_reads_bursts_too() {
+    let _watchdog = Watchdog::new("a_receiver_that_keeps_up_reads_bursts_too");
     let context = Context::new();
     let pull = socket(&context, Pull);
     let monitor = Monitor::of(&context, &pull);
@@ -146,7 +146,7 @@ fn who_keeps_up_reads_bursts_too() {
     receiver.join().unwrap();
 }
 
-/// Whether an epoll of this process is to tell of input from the descriptor.
+/// Whether an epoll of this process watches the descriptor for input.
 fn is_watched(fd: u32) -> bool {
     const INPUT: u32 = 1;
     let infos = fs::read_dir("/proc/self/fdinfo").unwrap();
@@ -189,8 +189,8 @@ fn a_message_may_come_in_pieces() {
 }
 
 #[test]
-fn who_waits_survives_the_loss_of_its_peer() {
-    let _watchdog = Watchdog::new("who_waits_survives_the_loss_of_its_peer");
+fn a_waiting_receiver_survives_the_loss_of_its_peer() {
+    let _watchdog = Watchdog::new("a_waiting_receiver_survives_the_loss_of_its_peer");
     let context = Context::new();
     let pull = socket(&context, Pull);
     let monitor = Monitor::of(&context, &pull);

@@ -1,4 +1,4 @@
-//! How things end, and come back: close, term, linger, reconnecting, and what is left afterwards.
+//! Close, term, linger and reconnecting, and the state afterwards.
 
 mod common;
 
@@ -158,8 +158,8 @@ fn with_infinite_linger_all_bytes_arrive() {
     }
 }
 
-/// A descriptor that is closed with unread input resets its connection, which throws away what the peer has not got
-/// yet. A peer that never stops talking must not make that happen.
+/// Closing a descriptor with unread input resets its connection, which discards bytes that the peer has not received
+/// yet. A peer that never stops sending must not cause that.
 #[test]
 fn a_talkative_slow_peer_gets_every_byte() {
     let _watchdog = Watchdog::new("a_talkative_slow_peer_gets_every_byte");
@@ -189,7 +189,7 @@ fn a_talkative_slow_peer_gets_every_byte() {
     drop(dealer);
     let term = thread::spawn(move || sending.term().unwrap());
     for n in 0..count {
-        // What makes the peer a slow one: a silent one would be given up after a second.
+        // This makes the peer slow. A silent peer would be given up after a second.
         thread::sleep(Duration::from_millis(12));
         assert_eq!(number(&slow.recv(Wait::Forever).unwrap()), n);
     }
@@ -366,7 +366,7 @@ fn shutdown_ends_every_blocked_call_and_waits_for_nothing() {
 
 // ---- closing under load --------------------------------------------------------------------------------------------
 
-/// What a send said was accepted before the close arrives; what the close refused does not.
+/// Messages that were accepted before the close arrive, and messages that the close refused do not.
 #[test]
 fn close_while_sending_loses_nothing_that_was_accepted() {
     let watchdog = Watchdog::new("close_while_sending_loses_nothing_that_was_accepted");
@@ -439,8 +439,8 @@ fn contexts_know_nothing_of_each_other() {
 // ---- connections that end and come back ----------------------------------------------------------------------------
 
 #[test]
-fn a_peer_that_comes_back_gets_what_waited() {
-    let watchdog = Watchdog::new("a_peer_that_comes_back_gets_what_waited");
+fn a_peer_that_returns_gets_the_waiting_messages() {
+    let watchdog = Watchdog::new("a_peer_that_returns_gets_the_waiting_messages");
     for endpoint in [free_tcp_endpoint(), IpcName::new().endpoint()] {
         let context = Context::new();
         let push = socket(&context, Push);
@@ -463,7 +463,7 @@ fn a_peer_that_comes_back_gets_what_waited() {
     }
 }
 
-/// Runs in a child process, see `a_peer_that_is_killed_and_started_again`: echoes what it gets.
+/// Runs in a child process, see `a_peer_that_is_killed_and_started_again`: echoes its input.
 #[test]
 fn echo_for_another_process() {
     let Ok(endpoint) = env::var("ZEROXIDE_TEST_ECHO") else {
@@ -546,7 +546,7 @@ fn immediate_queues_for_connections_that_are_up_only() {
 
 #[test]
 fn an_unbound_address_is_free_and_its_connections_end() {
-    // A process that is being started has everything open for a moment that this one has.
+    // A child process briefly holds all of this process's descriptors open.
     let _alone = alone();
     let watchdog = Watchdog::new("an_unbound_address_is_free_and_its_connections_end");
     let context = Context::new();
@@ -588,8 +588,8 @@ fn an_unbound_address_is_free_and_its_connections_end() {
 }
 
 #[test]
-fn what_was_sent_before_a_disconnect_arrives() {
-    let _watchdog = Watchdog::new("what_was_sent_before_a_disconnect_arrives");
+fn messages_sent_before_a_disconnect_arrive() {
+    let _watchdog = Watchdog::new("messages_sent_before_a_disconnect_arrive");
     let context = Context::new();
     for endpoint in [
         "tcp://127.0.0.1:*".to_owned(),
@@ -618,8 +618,8 @@ fn what_was_sent_before_a_disconnect_arrives() {
 }
 
 #[test]
-fn a_peer_that_leaves_is_counted_with_what_was_for_it() {
-    let _watchdog = Watchdog::new("a_peer_that_leaves_is_counted_with_what_was_for_it");
+fn a_peer_that_leaves_is_counted_with_its_messages() {
+    let _watchdog = Watchdog::new("a_peer_that_leaves_is_counted_with_its_messages");
     let context = Context::new();
     let push = socket(&context, Push);
     let endpoint = push.bind(&inproc_name()).unwrap();
@@ -637,7 +637,7 @@ fn a_peer_that_leaves_is_counted_with_what_was_for_it() {
 
 // ---- events --------------------------------------------------------------------------------------------------------
 
-/// The kinds of what has come, up to one that ends it.
+/// The kinds of the events so far, up to `last`.
 fn story(events: &Monitor, last: EventKind) -> Vec<u16> {
     let mut kinds = Vec::new();
     while kinds.last() != Some(&(last as u16)) {
@@ -649,12 +649,12 @@ fn story(events: &Monitor, last: EventKind) -> Vec<u16> {
 }
 
 #[test]
-fn events_come_in_the_order_of_what_happens() {
+fn events_come_in_the_order_of_their_causes() {
     use EventKind::{
         Accepted, Closed, ConnectDelayed, ConnectRetried, Connected, Disconnected,
         HandshakeSucceeded, Listening, MonitorStopped,
     };
-    let _watchdog = Watchdog::new("events_come_in_the_order_of_what_happens");
+    let _watchdog = Watchdog::new("events_come_in_the_order_of_their_causes");
     let kinds = |events: &[EventKind]| events.iter().map(|kind| *kind as u16).collect::<Vec<_>>();
     let context = Context::new();
     let endpoint = free_tcp_endpoint();
@@ -681,7 +681,7 @@ fn events_come_in_the_order_of_what_happens() {
         "{connecting:x?}"
     );
 
-    // The server goes: its descriptor closes, its monitor ends with a word.
+    // The server closes: its descriptor is closed, and its monitor ends with an event.
     drop(server);
     let last = story(&server_events, MonitorStopped);
     assert!(last.ends_with(&kinds(&[MonitorStopped])), "{last:x?}");
@@ -701,8 +701,8 @@ fn events_come_in_the_order_of_what_happens() {
 }
 
 #[test]
-fn a_monitor_hears_only_what_it_asked_for() {
-    let _watchdog = Watchdog::new("a_monitor_hears_only_what_it_asked_for");
+fn a_monitor_gets_only_the_requested_events() {
+    let _watchdog = Watchdog::new("a_monitor_gets_only_the_requested_events");
     let context = Context::new();
     let server = socket(&context, Dealer);
     let name = inproc_name();

@@ -1,4 +1,4 @@
-//! Who may talk to whom, over what, and what they say to each other: every pair of socket types.
+//! Every pair of socket types, over every transport: whether they may talk, and what arrives.
 
 mod common;
 
@@ -62,7 +62,7 @@ fn conversation() -> Vec<Vec<Vec<u8>>> {
     all
 }
 
-/// One of the two, with what its pattern wants around a message for this peer.
+/// One of the two sockets, with the envelope that its pattern needs for this peer.
 struct End {
     socket: Socket,
     mine: SocketType,
@@ -142,7 +142,7 @@ impl End {
         frames.map(|frame| frame.to_vec()).collect()
     }
 
-    /// Sees to it that what is said from now on is heard.
+    /// Makes sure that messages sent from now on arrive.
     fn meet(left: &mut End, right: &mut End) {
         match left.mine {
             Xpub => {
@@ -201,7 +201,7 @@ fn converse(row: &Row, left: &mut End, right: &mut End) {
             row.left
         );
         if row.answers {
-            // What begins with 0 or 1 is a subscription to an XPUB.
+            // To an XPUB, a message that begins with 0 or 1 is a subscription.
             let mut answer = frames;
             if row.left == Xpub {
                 answer.insert(0, b"up".to_vec());

@@ -1,4 +1,4 @@
-//! Waiting for several sockets: what wakes it, and what must not keep it busy.
+//! Waiting for several sockets: the events that wake it, and those that must not keep it busy.
 
 use std::io::Read;
 use std::net::TcpStream;
@@ -58,7 +58,7 @@ fn full_and_readable(context: &Context, name: &str) -> (Socket, Socket) {
 }
 
 #[test]
-fn what_is_not_waited_for_does_not_keep_the_wait_busy() {
+fn events_that_are_not_waited_for_do_not_keep_the_wait_busy() {
     let context = Context::new();
     let (one, two) = full_and_readable(&context, "inproc://full");
     let (near, _far) = UnixStream::pair().unwrap();
@@ -173,7 +173,7 @@ fn a_proxy_whose_far_side_is_full_sleeps() {
 }
 
 #[test]
-fn a_proxy_drops_what_cannot_be_delivered_and_goes_on() {
+fn a_proxy_drops_undeliverable_messages_and_continues() {
     let context = Context::new();
     let proxy_to = |back: &Socket, name: &str| {
         let front = context.socket(SocketType::Dealer).unwrap();
@@ -231,7 +231,7 @@ fn a_proxy_drops_what_cannot_be_delivered_and_goes_on() {
 }
 
 #[test]
-fn a_proxy_keeps_what_it_could_not_deliver_in_time() {
+fn a_proxy_keeps_messages_that_it_could_not_deliver_in_time() {
     let context = Context::new();
     let (front, source) = (
         context.socket(SocketType::Dealer).unwrap(),
@@ -276,14 +276,49 @@ fn a_proxy_keeps_what_it_could_not_deliver_in_time() {
     drop(proxy);
     let (next, peer) = front.recv_from(Wait::Dont).unwrap();
     assert_eq!(u64::from(next.get(1).unwrap().as_slice()[0]), delivered);
-    // Nor is it forgotten who it is from.
+    // The sender is not forgotten either.
     assert_eq!(peer.unwrap().socket_type, Some(SocketType::Dealer));
     drop((front, source, back, peers));
     context.term().unwrap();
 }
 
 #[test]
-fn a_proxy_that_cannot_go_on_gives_back_what_it_holds() {
+fn messages_that_are_given_back_keep_their_places() {
+    let context = Context::new();
+    let (pull, push) = (
+        context.socket(SocketType::Pull).unwrap(),
+        context.socket(SocketType::Push).unwrap(),
+    );
+    pull.bind("inproc://places").unwrap();
+    push.connect("inproc://places").unwrap();
+    for n in 0..6u8 {
+        push.send(Message::from_frames([(&[n]).into()]), Wait::Dont)
+            .unwrap();
+    }
+    let one = |named| match pull.try_recv_with_receipt(named) {
+        zeroxide::Attempt::Done(received) => received,
+        _ => panic!("no message"),
+    };
+    let (first, second) = (one(false), one(true));
+    let (batch, receipts) = pull.recv_batch_with_receipts(3, Wait::Dont).unwrap();
+    assert!(first.1.peer().is_none() && second.1.peer().is_some());
+    pull.give_back_received(vec![second]);
+    // Received again, it is as old as before; and so is a batch of which it is the first.
+    pull.give_back_received(batch.into_iter().zip(receipts.each()).collect());
+    let (batch, receipts) = pull.recv_batch_with_receipts(2, Wait::Dont).unwrap();
+    pull.give_back_received(vec![first]);
+    pull.give_back_received(batch.into_iter().zip(receipts.each()).collect());
+    for n in 0..6u8 {
+        let (message, peer) = pull.recv_from(Wait::Dont).unwrap();
+        assert_eq!(message.head().as_slice(), [n]);
+        assert_eq!(peer.unwrap().socket_type, Some(SocketType::Push));
+    }
+    drop((pull, push));
+    context.term().unwrap();
+}
+
+#[test]
+fn a_proxy_that_cannot_continue_returns_its_messages() {
     let context = Context::new();
     let (pull, push) = (
         context.socket(SocketType::Pull).unwrap(),
@@ -292,7 +327,7 @@ fn a_proxy_that_cannot_go_on_gives_back_what_it_holds() {
     pull.bind("inproc://one-way").unwrap();
     push.connect("inproc://one-way").unwrap();
     let failure = |proxy: &mut Proxy| proxy.run_until(soon(60_000)).unwrap_err().kind();
-    // Nothing can be sent by what receives only.
+    // A socket that only receives cannot send anything.
     push.send("first".into(), Wait::Dont).unwrap();
     let mut proxy = Proxy::new(pull.clone(), pull.clone(), None, None);
     assert_eq!(failure(&mut proxy), ErrorKind::NotSupported);
@@ -329,7 +364,7 @@ fn a_proxy_that_cannot_go_on_gives_back_what_it_holds() {
 }
 
 #[test]
-fn parts_of_what_cannot_be_sent_are_not_kept() {
+fn parts_of_a_message_that_cannot_be_sent_are_not_kept() {
     let context = Context::new();
     let router = context.socket(SocketType::Router).unwrap();
     router.set_option(33, &Value::Int(1)).unwrap();

@@ -1,4 +1,4 @@
-//! Publishers and subscribers from outside: what is subscribed to arrives, what is lost is counted, also when publishers
+//! Publishers and subscribers from outside: matching messages arrive, and lost ones are counted, even while publishers
 //! come and go and applications do nothing.
 
 mod common;
@@ -64,7 +64,7 @@ fn an_idle_subscriber_is_there_again_after_every_restart_of_the_publisher() {
             idle.bytes(ids::SUBSCRIBE, gone.as_bytes());
             idle.bytes(ids::UNSUBSCRIBE, gone.as_bytes());
         }
-        // Twice subscribed, told once.
+        // Subscribed twice, reported once.
         idle.bytes(ids::SUBSCRIBE, topic(7).as_bytes());
         idle.connect(&endpoint).unwrap();
         for _ in 0..3 {
@@ -179,7 +179,7 @@ fn the_counters_of_full_queues_are_exact() {
         }
         assert!(seen.is_sorted_by(|a, b| a < b), "{seen:?}");
         assert_eq!(slow.nothing(), ErrorKind::Again);
-        // The neighbour who could keep up missed nothing.
+        // The other subscriber, which kept up, missed nothing.
         let mut next = 0;
         while next < count {
             let number = fast.take();
@@ -321,8 +321,8 @@ fn a_conflating_subscriber_gets_the_newest() {
 
 /// Random subscriptions and messages against the plain definition of a prefix.
 #[test]
-fn everybody_gets_what_they_want_and_nothing_else() {
-    let watchdog = Watchdog::new("everybody_gets_what_they_want_and_nothing_else");
+fn every_subscriber_gets_its_topics_and_nothing_else() {
+    let watchdog = Watchdog::new("every_subscriber_gets_its_topics_and_nothing_else");
     let mut random = Random::new(1);
     let mut word = move || -> String {
         (0..random.below(5))
@@ -373,11 +373,10 @@ fn everybody_gets_what_they_want_and_nothing_else() {
     }
 }
 
-/// A publisher that makes no further call must not leave anything behind, however many messages it gathered at a time.
+/// A publisher that makes no further call must still send all messages, however many it has gathered.
 #[test]
-fn a_burst_arrives_at_everybody_although_the_publisher_does_nothing_more() {
-    let watchdog =
-        Watchdog::new("a_burst_arrives_at_everybody_although_the_publisher_does_nothing_more");
+fn a_burst_arrives_at_all_although_the_publisher_does_nothing_more() {
+    let watchdog = Watchdog::new("a_burst_arrives_at_all_although_the_publisher_does_nothing_more");
     let mut random = Random::new(1);
     for publisher_type in [Pub, Xpub] {
         let context = Context::new();

@@ -1,4 +1,4 @@
-//! What a lost connection leaves behind: nothing that the next one would be taken for.
+//! A lost connection leaves no state that could be mistaken for the next one's.
 
 mod common;
 
@@ -51,9 +51,9 @@ fn topics_of_a_subscriber_that_was_replaced_are_not_sent_any_more() {
 }
 
 #[test]
-fn an_xpub_that_connected_hears_what_its_lost_peer_does_not_want_any_more() {
+fn an_xpub_that_connected_receives_the_unsubscriptions_of_its_lost_peer() {
     let _watchdog =
-        Watchdog::new("an_xpub_that_connected_hears_what_its_lost_peer_does_not_want_any_more");
+        Watchdog::new("an_xpub_that_connected_receives_the_unsubscriptions_of_its_lost_peer");
     let context = Context::new();
     let publisher = socket(&context, Xpub);
     publisher.int(ids::RECONNECT_IVL, 1);
@@ -67,7 +67,7 @@ fn an_xpub_that_connected_hears_what_its_lost_peer_does_not_want_any_more() {
     }
 }
 
-/// Each wants what others want too, and something of its own, and is gone in the middle of a message.
+/// Each peer has common topics and one of its own, and leaves in the middle of a message.
 #[test]
 fn however_quickly_peers_follow_each_other_only_the_last_ones_topics_remain() {
     let _watchdog =
@@ -130,8 +130,8 @@ fn however_quickly_peers_follow_each_other_only_the_last_ones_topics_remain() {
 }
 
 #[test]
-fn who_sees_that_a_peer_is_gone_sends_to_another() {
-    let _watchdog = Watchdog::new("who_sees_that_a_peer_is_gone_sends_to_another");
+fn a_sender_that_sees_that_a_peer_is_gone_sends_to_another() {
+    let _watchdog = Watchdog::new("a_sender_that_sees_that_a_peer_is_gone_sends_to_another");
     let context = Context::new();
     let (push, stays, endpoint) = tcp_pair(&context, Push, Pull);
     let monitor = Monitor::of(&context, &push);
@@ -203,8 +203,8 @@ fn a_failed_handshake_can_be_the_last() {
 }
 
 #[test]
-fn who_was_disconnected_can_be_given_up() {
-    let _watchdog = Watchdog::new("who_was_disconnected_can_be_given_up");
+fn a_disconnected_peer_can_be_given_up() {
+    let _watchdog = Watchdog::new("a_disconnected_peer_can_be_given_up");
     let context = Context::new();
     let (dealer, _monitor) = stopping(&context, 4);
     dealer.int(ids::LINGER, -1);

@@ -1,4 +1,5 @@
-//! REQ and REP from outside: who is asked, who answers, and what happens when one of them is not there any more.
+//! REQ and REP from outside: which server gets a request, which client gets the reply, and what happens when one of
+//! them is gone.
 
 mod common;
 
@@ -43,8 +44,8 @@ fn answerer(context: &Context, endpoint: &str, name: &'static str) -> thread::Jo
 }
 
 #[test]
-fn everybody_is_asked_in_turn() {
-    let _watchdog = Watchdog::new("everybody_is_asked_in_turn");
+fn all_peers_are_asked_in_turn() {
+    let _watchdog = Watchdog::new("all_peers_are_asked_in_turn");
     for endpoint in endpoints() {
         let context = Context::new();
         let req = socket(&context, Req);
@@ -92,7 +93,7 @@ fn calls_out_of_turn_are_errors() {
     assert_eq!(req.take(), "answer");
 }
 
-/// Two hops, many clients, many workers: each answer comes back to who asked.
+/// Two hops, many clients, many workers: each answer returns to the client that asked.
 #[test]
 fn answers_find_their_way_back_through_a_queue() {
     let _watchdog = Watchdog::new("answers_find_their_way_back_through_a_queue");
@@ -124,8 +125,8 @@ fn answers_find_their_way_back_through_a_queue() {
 }
 
 #[test]
-fn an_answer_to_somebody_who_has_gone_is_counted() {
-    let _watchdog = Watchdog::new("an_answer_to_somebody_who_has_gone_is_counted");
+fn an_answer_to_a_departed_peer_is_counted() {
+    let _watchdog = Watchdog::new("an_answer_to_a_departed_peer_is_counted");
     for endpoint in endpoints() {
         let context = Context::new();
         let rep = socket(&context, Rep);
@@ -149,7 +150,7 @@ fn an_answer_to_somebody_who_has_gone_is_counted() {
     }
 }
 
-/// Strict REQ waits for the one it asked, however long. With REQ_RELAXED it may ask somebody else.
+/// A strict REQ waits for the peer that it asked, without a limit. With REQ_RELAXED it may ask another one.
 #[test]
 fn a_question_whose_answerer_died() {
     let _watchdog = Watchdog::new("a_question_whose_answerer_died");
@@ -186,8 +187,8 @@ fn a_question_whose_answerer_died() {
 
 /// A late answer is not taken for the answer to a later question.
 #[test]
-fn late_answers_are_told_apart_by_their_number() {
-    let _watchdog = Watchdog::new("late_answers_are_told_apart_by_their_number");
+fn late_answers_are_distinguished_by_their_number() {
+    let _watchdog = Watchdog::new("late_answers_are_distinguished_by_their_number");
     for endpoint in endpoints() {
         let context = Context::new();
         let router = socket(&context, Router);

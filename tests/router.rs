@@ -45,8 +45,8 @@ fn endpoints() -> Vec<String> {
 }
 
 #[test]
-fn replies_find_those_who_asked() {
-    let _watchdog = Watchdog::new("replies_find_those_who_asked");
+fn replies_reach_the_peers_that_asked() {
+    let _watchdog = Watchdog::new("replies_reach_the_peers_that_asked");
     let context = Context::new();
     for endpoint in endpoints() {
         let router = socket(&context, Router);
@@ -172,8 +172,8 @@ fn a_full_peer_is_waited_for_or_missed() {
 }
 
 #[test]
-fn a_name_belongs_to_who_had_it_first() {
-    let _watchdog = Watchdog::new("a_name_belongs_to_who_had_it_first");
+fn a_name_belongs_to_the_peer_that_had_it_first() {
+    let _watchdog = Watchdog::new("a_name_belongs_to_the_peer_that_had_it_first");
     let context = Context::new();
     let router = socket(&context, Router);
     router.int(ids::ROUTER_MANDATORY, 1);
@@ -203,8 +203,8 @@ fn a_name_belongs_to_who_had_it_first() {
 }
 
 #[test]
-fn with_handover_a_name_belongs_to_who_came_last() {
-    let _watchdog = Watchdog::new("with_handover_a_name_belongs_to_who_came_last");
+fn with_handover_a_name_belongs_to_the_latest_peer() {
+    let _watchdog = Watchdog::new("with_handover_a_name_belongs_to_the_latest_peer");
     let context = Context::new();
     let router = socket(&context, Router);
     router.int(ids::ROUTER_MANDATORY, 1);
@@ -255,8 +255,8 @@ fn a_name_is_known_again_after_the_router_was_away() {
 
 /// The other way round: the ROUTER connects, and its peers come and go under other names.
 #[test]
-fn a_router_that_connects_learns_the_names_of_those_who_come_back() {
-    let _watchdog = Watchdog::new("a_router_that_connects_learns_the_names_of_those_who_come_back");
+fn a_router_that_connects_learns_the_names_of_returning_peers() {
+    let _watchdog = Watchdog::new("a_router_that_connects_learns_the_names_of_returning_peers");
     let context = Context::new();
     let endpoint = free_tcp_endpoint();
     let router = socket(&context, Router);
@@ -278,8 +278,8 @@ fn a_router_that_connects_learns_the_names_of_those_who_come_back() {
 }
 
 #[test]
-fn a_chosen_name_can_be_used_before_anybody_is_there() {
-    let _watchdog = Watchdog::new("a_chosen_name_can_be_used_before_anybody_is_there");
+fn a_chosen_name_can_be_used_before_its_peer_is_connected() {
+    let _watchdog = Watchdog::new("a_chosen_name_can_be_used_before_its_peer_is_connected");
     let context = Context::new();
     for endpoint in [free_tcp_endpoint(), inproc_name()] {
         let router = socket(&context, Router);
@@ -336,8 +336,8 @@ fn a_chosen_name_is_that_of_every_later_connection() {
 }
 
 #[test]
-fn the_first_part_says_what_would_stop_the_message() {
-    let _watchdog = Watchdog::new("the_first_part_says_what_would_stop_the_message");
+fn the_first_part_shows_what_would_stop_the_message() {
+    let _watchdog = Watchdog::new("the_first_part_shows_what_would_stop_the_message");
     let context = Context::new();
     let begin = |socket: &Socket, head: &str| {
         let begun = socket.send_part(head.into(), true, Wait::Dont);
@@ -378,7 +378,7 @@ fn the_first_part_says_what_would_stop_the_message() {
                 .unwrap();
         })
     };
-    // A REQ takes nothing that it has not asked for: it has to ask again, and so throws away what waits.
+    // A REQ discards messages that it has not requested: it must ask again, and so drops the waiting ones.
     req.int(ids::REQ_RELAXED, 1);
     until(|| {
         let _ = req.send("again".into(), Wait::Dont);
@@ -427,7 +427,7 @@ fn routers_talk_to_each_other_by_name() {
 // ---- fairness ------------------------------------------------------------------------------------------------------
 
 /// Ten senders, one of them never stops. As soon as something of each slow one is there, ten receives bring it.
-fn everybody_is_served(receiver: SocketType, sender: SocketType, endpoint: &str) {
+fn all_peers_are_served(receiver: SocketType, sender: SocketType, endpoint: &str) {
     let context = Context::new();
     let sink = socket(&context, receiver);
     if receiver == Sub {
@@ -466,7 +466,7 @@ fn everybody_is_served(receiver: SocketType, sender: SocketType, endpoint: &str)
         let peers = sink.stats().unwrap().peers;
         peers.iter().filter(|peer| peer.queued_in > 0).count()
     };
-    // What is left from finding each other: one message of each, among those that are loud already.
+    // Messages left from the start: one from each sender that has begun.
     let mut left = if sender == Pub { 10 } else { 0 };
     while left > 0 {
         left -= usize::from(last(&sink.recv(Wait::Forever).unwrap()) == "begin");
@@ -489,20 +489,20 @@ fn everybody_is_served(receiver: SocketType, sender: SocketType, endpoint: &str)
 }
 
 #[test]
-fn whoever_shouts_does_not_drown_the_others() {
-    let watchdog = Watchdog::new("whoever_shouts_does_not_drown_the_others");
+fn a_busy_peer_does_not_starve_the_others() {
+    let watchdog = Watchdog::new("a_busy_peer_does_not_starve_the_others");
     for (receiver, sender) in [(Pull, Push), (Router, Dealer), (Dealer, Dealer), (Sub, Pub)] {
         for endpoint in ["tcp://127.0.0.1:*".to_owned(), inproc_name()] {
-            everybody_is_served(receiver, sender, &endpoint);
+            all_peers_are_served(receiver, sender, &endpoint);
             watchdog.feed();
         }
     }
 }
 
-/// Load is spread over those who can take it, and a dead one gets nothing.
+/// Load is distributed among the workers that can take it, and a dead one gets nothing.
 #[test]
-fn work_goes_round_those_who_are_there() {
-    let _watchdog = Watchdog::new("work_goes_round_those_who_are_there");
+fn work_is_distributed_among_the_connected_workers() {
+    let _watchdog = Watchdog::new("work_is_distributed_among_the_connected_workers");
     let context = Context::new();
     for (sender, receiver) in [(Push, Pull), (Dealer, Dealer), (Dealer, Rep)] {
         for endpoint in endpoints() {
@@ -535,7 +535,7 @@ fn work_goes_round_those_who_are_there() {
             };
             workers.iter().for_each(share);
             if receiver == Rep {
-                // What a dead one said before can be received still, and keeps it in the books until it is.
+                // Earlier messages of a dead peer can still be received. Its entry stays until they are.
                 (0..40).for_each(|_| assert_eq!(source.take(), "/done"));
             }
             let mut workers = workers;

@@ -1,4 +1,5 @@
-//! Secrets do not stay in memory: what was set, and what was shown to a peer, is overwritten when it is let go of.
+//! Secrets do not stay in memory: those that were set, and those shown to a peer, are overwritten when they are
+//! dropped.
 
 mod common;
 
@@ -10,7 +11,7 @@ use zeroxide::{AllowList, Context, Passwords, Socket, SocketType, Value, curve_k
 
 use SocketType::{Pull, Push};
 
-/// What nobody else has in memory, and even this only in disguise.
+/// A secret that exists nowhere else in memory, and here only in disguised form.
 struct Secret {
     disguised: Vec<u8>,
 }
@@ -50,7 +51,7 @@ impl Secret {
         for line in maps.lines().filter(|line| is_heap(line)) {
             let (begin, end) = line.split_once(' ').unwrap().0.split_once('-').unwrap();
             let [begin, end] = [begin, end].map(|at| u64::from_str_radix(at, 16).unwrap());
-            // What calls leave on the stack is overwritten by the next ones.
+            // Remains of calls on the stack are overwritten by later calls.
             let own_stack = (begin..end).contains(&(&raw const found as u64));
             if own_stack {
                 continue;

@@ -1,4 +1,4 @@
-//! Connections through a SOCKS5 proxy: a small one that does as told stands in the test.
+//! Connections through a SOCKS5 proxy: the test contains a small one with configurable behaviour.
 
 mod common;
 
@@ -13,22 +13,22 @@ use zeroxide::{Context, DropReason, ErrorKind, EventKind, Socket, SocketType, id
 
 use SocketType::{Dealer, Pull, Push};
 
-/// What the proxy does with a client.
+/// The proxy's reaction to a client.
 #[derive(Clone, Copy, PartialEq)]
 enum Manners {
     /// Connects to wherever it stands in the test, whatever it is asked for.
     Plain,
-    /// The same for who has this name and password.
+    /// The same for a client with this name and password.
     Login(&'static str, &'static str),
     /// As `Plain`, one byte at a time.
     Dribble,
     /// Refuses with this code.
     Refuse(u8),
-    /// Says this and nothing more; closes if told so.
+    /// Sends these bytes and nothing more; closes the connection if the flag is set.
     Say(&'static [u8], bool),
 }
 
-/// What a client asked the proxy for: the type of address, the address, the port.
+/// A client's request to the proxy: the type of address, the address, the port.
 type Asked = (u8, Vec<u8>, u16);
 
 /// Starts a proxy that connects every client to `destination`. Returns its `host:port`, and the requests.
@@ -100,7 +100,7 @@ fn serve(
     }
     let mut peer = TcpStream::connect(destination)?;
     peer.set_nodelay(true)?;
-    // The peer's greeting comes right behind the reply.
+    // The peer's greeting follows the reply immediately.
     let mut reply = vec![5, 0, 0, 3, 5];
     reply.extend(b"proxy\x12\x34");
     let greeting: [u8; 10] = take(&mut peer)?;
@@ -134,7 +134,7 @@ fn take_vec(stream: &mut TcpStream, len: usize) -> std::io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// A PULL that is bound, and a PUSH that goes through the proxy.
+/// A PULL that is bound, and a PUSH that connects through the proxy.
 fn through(context: &Context, manners: Manners) -> (Socket, Socket, Receiver<Asked>) {
     let pull = socket(context, Pull);
     let (proxy, asked) = proxy(&pull.bind("tcp://127.0.0.1:*").unwrap(), manners);
@@ -222,9 +222,8 @@ fn a_login_opens_the_proxy_and_a_wrong_one_does_not() {
 }
 
 #[test]
-fn what_a_proxy_answers_wrongly_is_a_failed_attempt_that_is_tried_again() {
-    let _watchdog =
-        Watchdog::new("what_a_proxy_answers_wrongly_is_a_failed_attempt_that_is_tried_again");
+fn a_wrong_answer_of_a_proxy_is_a_failed_attempt_and_is_retried() {
+    let _watchdog = Watchdog::new("a_wrong_answer_of_a_proxy_is_a_failed_attempt_and_is_retried");
     let context = Context::new();
     let errno = |kind: ErrorKind| kind.errno() as u32;
     let refused = errno(ErrorKind::ConnectionRefused);
@@ -289,7 +288,7 @@ fn closing_waits_for_no_proxy() {
 }
 
 #[test]
-fn a_proxy_that_is_no_address_is_refused_at_connect() {
+fn a_malformed_proxy_address_is_refused_at_connect() {
     let context = Context::new();
     let push = socket(&context, Push);
     push.bytes(ids::SOCKS_PROXY, b"no port");

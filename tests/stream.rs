@@ -1,4 +1,4 @@
-//! STREAM against plain TCP connections: bytes in, bytes out, and who comes and goes.
+//! STREAM against plain TCP connections: data in both directions, and notices of connections.
 
 mod common;
 
@@ -18,7 +18,7 @@ fn server(context: &Context) -> (Socket, String) {
     (stream, endpoint)
 }
 
-/// The id of a connection and what it said.
+/// The id of a connection, and its data.
 fn hear(stream: &Socket) -> (Vec<u8>, Vec<u8>) {
     let message = stream.recv(Wait::Forever).unwrap();
     assert_eq!(message.len(), 2);
@@ -29,7 +29,7 @@ fn hear(stream: &Socket) -> (Vec<u8>, Vec<u8>) {
     )
 }
 
-/// So many bytes from one connection, in however many pieces.
+/// Receives `count` bytes from one connection, in any number of chunks.
 fn hear_all(stream: &Socket, from: &[u8], count: usize) -> Vec<u8> {
     let mut heard = Vec::new();
     while heard.len() < count {
@@ -51,8 +51,8 @@ fn to(id: &[u8], bytes: &[u8]) -> Message {
 }
 
 #[test]
-fn a_connection_comes_talks_and_goes() {
-    let _watchdog = Watchdog::new("a_connection_comes_talks_and_goes");
+fn a_connection_begins_sends_data_and_ends() {
+    let _watchdog = Watchdog::new("a_connection_begins_sends_data_and_ends");
     let context = Context::new();
     let (stream, endpoint) = server(&context);
     let mut peer = raw::dial(&endpoint);
@@ -70,15 +70,16 @@ fn a_connection_comes_talks_and_goes() {
     assert_eq!(answer, "HTTP/1.0 200 OK\r\n\r\nhello");
     let refused = stream.send(to(&id, b"x"), Wait::Forever).unwrap_err();
     assert_eq!(refused.error.kind(), ErrorKind::HostUnreachable);
-    // Who closed need not be told.
+    // A side that closed the connection itself needs no notification.
     drop(peer);
     until(|| stream.stats().unwrap().peers.is_empty());
     assert_eq!(stream.nothing(), ErrorKind::Again);
 }
 
 #[test]
-fn the_end_of_a_connection_is_told_once_and_after_its_last_bytes() {
-    let _watchdog = Watchdog::new("the_end_of_a_connection_is_told_once_and_after_its_last_bytes");
+fn the_end_of_a_connection_is_reported_once_and_after_its_last_bytes() {
+    let _watchdog =
+        Watchdog::new("the_end_of_a_connection_is_reported_once_and_after_its_last_bytes");
     let context = Context::new();
     let (stream, endpoint) = server(&context);
     for n in 0..rounds(100, 2_000) {
@@ -101,8 +102,8 @@ fn the_end_of_a_connection_is_told_once_and_after_its_last_bytes() {
 }
 
 #[test]
-fn without_notices_only_bytes_are_told() {
-    let _watchdog = Watchdog::new("without_notices_only_bytes_are_told");
+fn without_notices_only_bytes_are_reported() {
+    let _watchdog = Watchdog::new("without_notices_only_bytes_are_reported");
     let context = Context::new();
     let (stream, endpoint) = server(&context);
     stream.int(ids::STREAM_NOTIFY, 0);
@@ -249,15 +250,16 @@ fn a_stream_connects_to_plain_servers() {
         assert_eq!(&question, b"question");
         served.write_all(b"answer").unwrap();
         assert_eq!(hear_all(&stream, b"server", 6), b"answer");
-        // It goes, and the stream connects again.
+        // It closes, and the stream reconnects.
         drop(served);
         assert_eq!(hear(&stream), (b"server".to_vec(), vec![]), "round {round}");
     }
 }
 
 #[test]
-fn what_a_stream_sends_before_the_server_is_there_waits_for_it() {
-    let _watchdog = Watchdog::new("what_a_stream_sends_before_the_server_is_there_waits_for_it");
+fn messages_that_a_stream_sends_before_the_server_runs_wait_for_it() {
+    let _watchdog =
+        Watchdog::new("messages_that_a_stream_sends_before_the_server_runs_wait_for_it");
     let context = Context::new();
     let endpoint = free_tcp_endpoint();
     let stream = socket(&context, Stream);
@@ -275,7 +277,7 @@ fn what_a_stream_sends_before_the_server_is_there_waits_for_it() {
 }
 
 #[test]
-fn what_is_no_stream_message_is_refused() {
+fn malformed_stream_messages_are_refused() {
     let context = Context::new();
     let (stream, _) = server(&context);
     let kind = |message: Message| stream.send(message, Wait::Dont).unwrap_err().error.kind();

@@ -35,8 +35,8 @@ fn pair(context: &Context, bound: SocketType, connected: SocketType) -> (Socket,
 }
 
 #[test]
-fn events_tell_who_and_why() {
-    let _watchdog = Watchdog::new("events_tell_who_and_why");
+fn events_have_the_peer_and_the_reason() {
+    let _watchdog = Watchdog::new("events_have_the_peer_and_the_reason");
     let context = Context::new();
     let pull = context.socket(SocketType::Pull).unwrap();
     let events = pull.event_stream(ALL).unwrap();
@@ -176,8 +176,8 @@ fn two_proxies_over_the_same_sockets_do_not_block_each_other() {
 }
 
 #[test]
-fn a_monitor_is_told_which_way_a_message_went() {
-    let _watchdog = Watchdog::new("a_monitor_is_told_which_way_a_message_went");
+fn a_monitor_gets_the_direction_of_each_message() {
+    let _watchdog = Watchdog::new("a_monitor_gets_the_direction_of_each_message");
     let context = Context::new();
     let names = [inproc_name(), inproc_name(), inproc_name()];
     let kinds = [SocketType::Router, SocketType::Router, SocketType::Pair];

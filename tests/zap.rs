@@ -1,4 +1,4 @@
-//! Who may come in: ZAP handlers of every kind, and lists without a handler.
+//! Access control: ZAP handlers of every kind, and lists without a handler.
 
 mod common;
 
@@ -13,7 +13,7 @@ use zeroxide::{
 
 const HANDLER: &str = "inproc://zeromq.zap.01";
 
-/// A monitor of a socket: what happened to its handshakes.
+/// A monitor of a socket, for the outcome of its handshakes.
 struct Monitor(Socket);
 
 impl Monitor {
@@ -44,14 +44,14 @@ impl Monitor {
     }
 }
 
-/// Where questions go.
+/// Binds the socket that receives the requests.
 fn place(context: &Context, socket_type: SocketType) -> Socket {
     let socket = context.socket(socket_type).unwrap();
     socket.bind(HANDLER).unwrap();
     socket
 }
 
-/// A handler at work, until it goes by itself or the test is over, and the context with it.
+/// A running handler, until it closes or the test ends its context.
 struct Handler {
     context: Context,
     thread: Option<JoinHandle<()>>,
@@ -73,7 +73,7 @@ impl Drop for Handler {
     }
 }
 
-/// A handler that answers requests with what `answer` makes of them, until it returns nothing.
+/// A handler that answers requests with the result of `answer`, until that returns nothing.
 fn handler(
     context: &Context,
     socket_type: SocketType,
@@ -133,7 +133,7 @@ fn client(context: &Context, socket_type: SocketType, endpoint: &str) -> Socket 
     socket
 }
 
-/// A PULL with these options, what happens to its handshakes, and a PUSH that wants to come in.
+/// A PULL with these options, the events of its handshakes, and a PUSH that connects to it.
 fn meet(context: &Context, options: &[(i32, Value)]) -> (Socket, Monitor, Socket) {
     let (pull, endpoint) = server(context, SocketType::Pull, options);
     let monitor = Monitor::new(context, &pull);
@@ -200,8 +200,8 @@ fn a_refusal_has_a_status() {
 }
 
 #[test]
-fn who_says_too_much_and_goes_before_the_answer_is_let_go() {
-    let _dog = Watchdog::new("who_says_too_much_and_goes_before_the_answer_is_let_go");
+fn a_peer_that_floods_and_leaves_before_the_answer_is_released() {
+    let _dog = Watchdog::new("a_peer_that_floods_and_leaves_before_the_answer_is_released");
     let context = Context::new();
     let silent = place(&context, SocketType::Rep);
     let options = [
@@ -223,8 +223,8 @@ fn who_says_too_much_and_goes_before_the_answer_is_let_go() {
 }
 
 #[test]
-fn an_answer_that_is_none_is_refused() {
-    let _dog = Watchdog::new("an_answer_that_is_none_is_refused");
+fn malformed_answers_are_refused() {
+    let _dog = Watchdog::new("malformed_answers_are_refused");
     type Spoil = fn(&mut Vec<Frame>);
     let answers: [(&str, Spoil, u32); 6] = [
         ("short", |reply| drop(reply.pop()), 0x2000_0001),
@@ -256,8 +256,8 @@ fn an_answer_that_is_none_is_refused() {
 }
 
 #[test]
-fn a_handler_of_the_wrong_type_lets_nobody_in() {
-    let _dog = Watchdog::new("a_handler_of_the_wrong_type_lets_nobody_in");
+fn a_handler_of_the_wrong_type_admits_no_peer() {
+    let _dog = Watchdog::new("a_handler_of_the_wrong_type_admits_no_peer");
     let context = Context::new();
     let _odd = place(&context, SocketType::Pull);
     let (_pull, monitor, _push) = meet(&context, &domain());
@@ -289,8 +289,8 @@ fn without_a_handler_the_mechanism_decides() {
 }
 
 #[test]
-fn a_handler_that_goes_takes_its_questions_with_it() {
-    let _dog = Watchdog::new("a_handler_that_goes_takes_its_questions_with_it");
+fn a_handler_that_closes_takes_its_requests_with_it() {
+    let _dog = Watchdog::new("a_handler_that_closes_takes_its_requests_with_it");
     let context = Context::new();
     let dying = handler(&context, SocketType::Rep, |_| None);
     let (pull, monitor, push) = meet(&context, &domain());
@@ -360,6 +360,40 @@ fn questions_of_peers_that_went_do_not_pile_up() {
         idle.stats().unwrap().queued_in == 0 && idle.stats().unwrap().peers.is_empty()
     });
     drop(pull);
+}
+
+#[test]
+fn a_handler_that_does_not_answer_has_a_bounded_number_of_questions() {
+    let _dog = Watchdog::new("a_handler_that_does_not_answer_has_a_bounded_number_of_questions");
+    let _alone = common::alone();
+    let context = Context::new();
+    let idle = place(&context, SocketType::Rep);
+    let options = [
+        domain()[0].clone(),
+        // No time limit ends the handshakes.
+        (ids::HANDSHAKE_IVL, Value::Int(0)),
+        (ids::BACKLOG, Value::Int(4096)),
+    ];
+    let (pull, endpoint) = server(&context, SocketType::Pull, &options);
+    let monitor = Monitor::new(&context, &pull);
+    const PEERS: usize = 2300;
+    const BOUND: usize = 2 * 1024;
+    let peers: Vec<_> = (0..PEERS)
+        .map(|_| {
+            let mut peer = std::net::TcpStream::connect(common::address(&endpoint)).unwrap();
+            std::io::Write::write_all(&mut peer, &raw::greeting()).unwrap();
+            peer
+        })
+        .collect();
+    // All peers ask in the end: those that have waited longest are disconnected, each with an event.
+    monitor.expect(EventKind::HandshakeFailedNoDetail, 103);
+    common::until(|| {
+        let questions = idle.stats().unwrap().peers.len();
+        assert!(questions <= BOUND, "{questions}");
+        (1..=BOUND - (PEERS - BOUND)).contains(&questions)
+    });
+    drop((peers, pull));
+    common::until(|| idle.stats().unwrap().peers.is_empty());
 }
 
 #[test]
@@ -515,8 +549,8 @@ fn dealer(context: &Context, name: &str, server: &Key, secret: &Key) -> Socket {
 }
 
 #[test]
-fn who_comes_in_place_of_another_peer_is_not_taken_for_it() {
-    let _dog = Watchdog::new("who_comes_in_place_of_another_peer_is_not_taken_for_it");
+fn a_peer_that_replaces_another_is_not_taken_for_it() {
+    let _dog = Watchdog::new("a_peer_that_replaces_another_is_not_taken_for_it");
     let context = Context::new();
     let (server_public, server_secret) = curve_keypair().unwrap();
     let (alice_public, alice_secret) = curve_keypair().unwrap();
@@ -586,8 +620,8 @@ fn who_comes_in_place_of_another_peer_is_not_taken_for_it() {
 }
 
 #[test]
-fn what_a_closed_socket_still_has_for_one_peer_does_not_go_to_another() {
-    let _dog = Watchdog::new("what_a_closed_socket_still_has_for_one_peer_does_not_go_to_another");
+fn messages_of_a_closed_socket_for_one_peer_do_not_go_to_another() {
+    let _dog = Watchdog::new("messages_of_a_closed_socket_for_one_peer_do_not_go_to_another");
     let context = Context::new();
     let (server_public, server_secret) = curve_keypair().unwrap();
     let (alice_public, alice_secret) = curve_keypair().unwrap();
@@ -621,8 +655,8 @@ fn what_a_closed_socket_still_has_for_one_peer_does_not_go_to_another() {
 }
 
 #[test]
-fn what_we_know_of_a_peer_it_cannot_say_itself() {
-    let _dog = Watchdog::new("what_we_know_of_a_peer_it_cannot_say_itself");
+fn a_peer_cannot_set_properties_that_only_we_know() {
+    let _dog = Watchdog::new("a_peer_cannot_set_properties_that_only_we_know");
     let context = Context::new();
     let (pull, endpoint) = server(&context, SocketType::Pull, &[]);
     let mut peer = raw::dial(&endpoint);

@@ -12,7 +12,7 @@ import zeroxide as zmq
 installed = sorted(d.metadata["Name"].lower() for d in importlib.metadata.distributions())
 assert set(installed) <= {"zeroxide", "pip", "setuptools"}, installed
 
-# What a part of the package is for, and so may miss.
+# The packages that each part of zeroxide exists for, and which may be missing.
 OPTIONAL = {"gevent", "msgspec", "paramiko", "pyarrow", "pyspark", "tornado"}
 for module in pkgutil.walk_packages(zmq.__path__, "zeroxide."):
     if "__main__" not in module.name and ".startup" not in module.name:

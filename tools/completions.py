@@ -17,6 +17,17 @@ from zeroxide._arguments import file, folder
 from zeroxide.cli import make_parser
 from zeroxide.cli.completion import SHELLS
 
+_ZSH_END = """\
+if [[ $funcstack[1] == _zeroxide ]]; then
+  # The file is a function of fpath, which zsh calls for each completion.
+  _shtab_zeroxide "$@"
+else
+  # `source` or `eval`, perhaps in a shell whose completion system is not loaded yet.
+  (( $+functions[compdef] )) || { autoload -Uz compinit && compinit -i; }
+  compdef _shtab_zeroxide zeroxide
+fi
+"""
+
 FOLDER = Path(__file__).resolve().parent.parent / "python/zeroxide/cli/completions"
 
 
@@ -24,10 +35,17 @@ def scripts() -> dict[Path, str]:
     """The completion script of each shell, by its file."""
     parser = make_parser()
     _complete_files(parser)
-    return {
-        FOLDER / f"zeroxide.{shell}": shtab.complete(parser, shell).rstrip() + "\n"
-        for shell in SHELLS.values
-    }
+    texts = {shell: shtab.complete(parser, shell) for shell in SHELLS.values}
+    texts["zsh"] = _sourceable(texts["zsh"])
+    return {FOLDER / f"zeroxide.{shell}": text.rstrip() + "\n" for shell, text in texts.items()}
+
+
+def _sourceable(script: str) -> str:
+    """The script of zsh for every way to load it; shtab's expects fpath or `eval`."""
+    head, found, _ = script.partition("if [[ $zsh_eval_context[-1] == eval ]]")
+    if not found:
+        raise SystemExit("shtab's script for zsh ends in another way than this tool expects")
+    return f"{head}{_ZSH_END}"
 
 
 def _complete_files(parser: argparse.ArgumentParser) -> None:

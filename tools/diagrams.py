@@ -41,7 +41,7 @@ class Drawing:
     def box(
         self, x: float, y: float, width: float, height: float, *lines: str, kind: str = "box"
     ) -> None:
-        """A box with its name in the first line, and what it is or does in paler ones."""
+        """A box with its name in the first line, and a description in paler ones."""
         corner = 3 if kind == "frame" else 6
         self.shapes.append(
             f"<rect x='{x:g}' y='{y:g}' width='{width:g}' height='{height:g}' rx='{corner}' class='{kind}'/>"
@@ -51,7 +51,8 @@ class Drawing:
             self.text(x + width / 2, top + 17 * place, line, "pale" if place else "name")
 
     def arrow(self, *points: tuple[float, float], back: bool = False, both: bool = False) -> None:
-        """A line through points with a head at its end; `back` is for what goes the other way, such as answers."""
+        """A line through points with a head at its end; `back` is for the opposite direction, such
+        as answers."""
         kind, head = ("back", "tail") if back else ("flow", "head")
         path = "M" + "L".join(f"{x:g} {y:g}" for x, y in points)
         self.shapes.append(f"<path d='{path}' class='{kind}'/>")

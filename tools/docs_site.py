@@ -1,4 +1,5 @@
-"""A hook for mkdocs: adds the version of the package, inlines the drawings, and lets no page load anything from elsewhere.
+"""A hook for mkdocs: adds the version of the package, inlines the drawings, and fails if a page
+loads anything from another host.
 
 An inlined drawing follows the reader's choice of light or dark. A file that the page refers to cannot.
 """
@@ -42,7 +43,7 @@ def on_post_page(output: str, page: Any, **_: Any) -> str:
 
 
 def drawing(name: str, description: str) -> str:
-    """The drawing without colours of its own, which docs/assets/site.css gives it."""
+    """The drawing without its own colours, which docs/assets/site.css replaces."""
     source = (DIAGRAMS / f"{name}.svg").read_text()
     source = re.sub(r"<style>.*?</style>\n?", "", source, flags=re.DOTALL)
     label = f'<svg class="diagram" role="img" aria-label="{escape(description)}"'

@@ -1,4 +1,5 @@
-"""Checks the docstrings of everything public: what a user reads in `help()`, an editor, or the API reference.
+"""Checks the docstrings of everything public: the text that a user reads in `help()`, an editor, or
+the API reference.
 
 Ruff checks that there are docstrings and how they look. This checks what is in them, the stub's included: every parameter
 of a public function is under `Args:`, a result under `Returns:` (or `Yields:`), and every exception that it raises itself
@@ -32,9 +33,6 @@ INTERNAL = (
     "zeroxide.ssh.server",
 )
 
-# Sections are still missing here. Add nothing.
-UNFINISHED = ("zeroxide.spark",)
-
 RESULT_SECTIONS = {griffe.DocstringSectionKind.returns, griffe.DocstringSectionKind.yields}
 NO_RESULT = {"None", "NoReturn", "Self", ""}
 
@@ -64,16 +62,17 @@ def load() -> griffe.Module:
 
 
 def public(module: griffe.Module) -> Iterator[griffe.Object]:
-    """Public modules, classes, functions and methods, wherever they are defined in the package."""
-    if module.path.startswith(INTERNAL + UNFINISHED):
+    """Public modules, classes, functions and methods, wherever they are defined: internal modules, too."""
+    if module.path.startswith(INTERNAL):
         return
     yield module
-    for name in module.exports or [name for name in module.members if is_public(name)]:
+    names = module.exports
+    for name in [name for name in module.members if is_public(name)] if names is None else names:
         member = module.members.get(str(name))
         if member is None:
             continue
         target = resolved(member)
-        if target is None or isinstance(target, griffe.Module):
+        if target is None or isinstance(target, griffe.Module) or target.path in INTERNAL:
             continue
         yield target
         if isinstance(target, griffe.Class):
@@ -91,17 +90,16 @@ def is_public(name: str) -> bool:
 
 
 def resolved(member: griffe.Object | griffe.Alias) -> griffe.Object | None:
-    """What a name stands for, if that is something of this package."""
+    """The object that a name stands for, if it belongs to this package."""
     try:
         target = member.final_target if isinstance(member, griffe.Alias) else member
     except griffe.AliasResolutionError:
         return None
-    is_ours = target.path.split(".")[0] == PACKAGE
-    return target if is_ours and not target.path.startswith(INTERNAL + UNFINISHED) else None
+    return target if target.path.split(".")[0] == PACKAGE else None
 
 
 def check(item: griffe.Object) -> Iterator[str]:
-    """What the docstring of an item lacks, a line for each."""
+    """The missing parts of an item's docstring, one line each."""
     where = f"{file_of(item).relative_to(ROOT)}:{item.lineno or 1}: {item.path}"
     if isinstance(item, griffe.Attribute) and not is_property(item):
         return
@@ -147,9 +145,7 @@ def check(item: griffe.Object) -> Iterator[str]:
 
 
 def is_property(attribute: griffe.Attribute) -> bool:
-    """Whether it needs a docstring; options have their text in the core's table."""
-    owner = attribute.parent.name if attribute.parent else ""
-    return "property" in attribute.labels and owner not in ("OptionAttributes", "_Attributes")
+    return "property" in attribute.labels
 
 
 def inherited_docstring(item: griffe.Object) -> griffe.Docstring | None:
@@ -167,7 +163,7 @@ def inherited_docstring(item: griffe.Object) -> griffe.Docstring | None:
 
 
 def own_parameters(cls: griffe.Class) -> list[griffe.Parameter]:
-    """What makes an object of the class; the fields of a dataclass have docstrings of their own."""
+    """The constructor of the class; the fields of a dataclass have docstrings of their own."""
     init = cls.members.get("__init__") or cls.members.get("__new__")
     bases = " ".join(str(base) for base in cls.bases)
     if not isinstance(init, griffe.Function) or "dataclass" in cls.labels or "Enum" in bases:

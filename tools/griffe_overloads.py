@@ -4,6 +4,7 @@
   missing from the page. The last overload, which carries the docstring in our stubs, stands for it here.
 * A method without a docstring has that of the method it overrides, as in `help()`.
 * An `Example:` is shown as code.
+* A type that is not public is shown under the name of one that is.
 """
 
 import re
@@ -45,9 +46,20 @@ def complete(item: griffe.Object) -> None:
             take_parameters_of_new(member)
         if isinstance(member, griffe.Function) and isinstance(item, griffe.Class):
             inherit(member, item)
+        if isinstance(member, griffe.Function):
+            for function in (member, *(member.overloads or [])):
+                show_public_names(function.returns)
         if member.docstring is not None:
             member.docstring.value = EXAMPLE.sub(as_code, member.docstring.value)
         complete(member)
+
+
+def show_public_names(annotation: str | griffe.Expr | None) -> None:
+    """Says `Awaitable` instead of `Pending`, the name that only type checkers know."""
+    if isinstance(annotation, griffe.Expr):
+        for part in annotation.iterate(flat=True):
+            if isinstance(part, griffe.ExprName) and part.name == "Pending":
+                part.name = "Awaitable"
 
 
 def take_parameters_of_new(cls: griffe.Class) -> None:

@@ -38,7 +38,8 @@ class Costs:
     disk: float = 400e6
     #: Bytes of memory for a connected producer.
     connection: int = 9 * 1024
-    #: Seconds of the driver per trigger, and for asking a collector; so many are asked at once.
+    #: Seconds of the driver per trigger, and per request to a collector; and the number of
+    #: concurrent requests.
     trigger: float = 0.2
     ask: float = 0.001
     asked_at_once: int = 16

@@ -150,14 +150,22 @@ RUST = re.compile(
 )
 
 
+RUST_TEST = re.compile(r"#\[test\]\s*(?:(?:#\[[^\n]*\]|//[^\n]*)\s*)*fn (\w+)")
+
+
 def rust_prose(text: str) -> Iterator[Line]:
+    lines: list[Line] = []
     for match in RUST.finditer(text):
         number = text.count("\n", 0, match.start()) + 1
         words = match[1] or match[3] or ""
         if match[3] and " " not in words:
             continue  # a name or a value, not prose
         for offset, line in enumerate(words.splitlines()):
-            yield number + offset, without_code(line.lstrip("/! "))
+            lines.append((number + offset, without_code(line.lstrip("/! "))))
+    for match in RUST_TEST.finditer(text):
+        number = text.count("\n", 0, match.start(1)) + 1
+        lines.append((number, match[1].replace("_", " ")))
+    yield from sorted(lines)
 
 
 def comment_prose(text: str) -> Iterator[Line]:

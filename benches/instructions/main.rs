@@ -26,14 +26,14 @@ fn main() -> zeroxide::Result<()> {
     sockets()
 }
 
-/// What is counted. Not generic, so that there is one symbol to look for.
+/// Runs the counted code. Not generic, so that there is one symbol to look for.
 #[inline(never)]
 fn counted(path: &mut dyn FnMut()) {
     path();
     black_box(());
 }
 
-/// Where the counts of one path end: callgrind writes down what it has collected when this returns.
+/// Ends the counts of one path: callgrind writes them down when this function returns.
 #[inline(never)]
 fn end_of_path(name: &str) {
     println!("{name} {}", EACH * ROUNDS);
@@ -353,7 +353,7 @@ fn route() -> zeroxide::Result<()> {
     Ok(())
 }
 
-/// What a program asks that does not want to wait.
+/// The questions of a program that does not want to wait.
 fn ask() -> zeroxide::Result<()> {
     let (empty, _senders) = joined(SocketType::Pull, SocketType::Push, 1)?;
     for _ in 0..ROUNDS {

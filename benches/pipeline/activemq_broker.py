@@ -23,7 +23,7 @@ class ActiveMq:
     @classmethod
     @contextmanager
     def running(cls, folder: Path) -> Iterator[ActiveMq]:
-        # All of it in one jar, with what it needs.
+        # The broker with its dependencies, in one jar.
         fetch(JARS, "org.apache.activemq", "activemq-all", (VERSION,), "-notransitive")
         address = f"127.0.0.1:{(port := free_port())}"
         places = tuple(f"-Dactivemq.{what}={folder}" for what in ("home", "base", "data"))

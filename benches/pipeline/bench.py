@@ -1,11 +1,12 @@
-"""The pipeline: producer, collector and Spark together on this machine, and Kafka beside them.
+"""The pipeline: producer, collector and Spark on this machine, compared with Kafka.
 
     python benches/pipeline/bench.py [--quick] [--only spark] [--out build/bench/pipeline.json]
     python benches/pipeline/bench.py --repeat 5 --dir /var/tmp
 
-Logs are on the disk of --dir. Every figure is the median of --repeat runs; each run has a log of its own, but for those
-with Spark, which follow each other in one session. Beside what is bound by the disk stands what dd reaches there in the
-same run, with fdatasync. --out is for JSON; the table stands beside it, as Markdown.
+Logs are on the disk of --dir. Every figure is the median of --repeat runs. Each run has a log of
+its own, except those with Spark, which share a session. Figures bound by the disk are compared with
+dd on the same disk in the same run, with fdatasync. --out is for JSON; the table is next to it, as
+Markdown.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ from kafka_broker import KafkaLog, install
 from report import machine, table_line
 
 Figures: TypeAlias = dict[str, float]
-# Where the logs go, and how often; the figures of each run.
+# From the folder of the logs and the number of repetitions to the figures of each run.
 Runs: TypeAlias = Callable[[Path, int], list[Figures]]
 
 SPARK_LIMIT_S = 900
@@ -48,8 +49,8 @@ class Case:
     """One row."""
 
     name: str
-    runs: Callable[[int], Runs]  # with one of so many parts of the rows
-    # By unit, one of them is enough: so much of rates, so little of seconds.
+    runs: Callable[[int], Runs]  # the argument divides the number of rows
+    # Targets by unit, of which one must be met: a minimum for rates, a maximum for seconds.
     wanted: dict[str, float]
 
     def reached(self, medians: Figures) -> bool | None:
@@ -73,7 +74,7 @@ def each_on_its_own(run: Callable[[Path], Figures]) -> Runs:
 
 
 def ingest(size: int, rows: int, form: str) -> Runs:
-    """Rows from the first call to the last acknowledgement."""
+    """Rows per second, from the first call to the last acknowledgement."""
 
     def run(folder: Path) -> Figures:
         chunk = max(1, CHUNK_BYTES // size)
@@ -111,7 +112,7 @@ def acknowledged(folder: Path, size: int, rows: int, seconds: float) -> Figures:
 
 
 def dd(folder: Path, size: int) -> float:
-    """What dd writes there, fdatasync included, in MB/s."""
+    """The rate at which dd writes there, fdatasync included, in MB/s."""
     blocks = size >> 20
     command = ["dd", "if=/dev/zero", f"of={folder / 'dd'}", "bs=1M", f"count={blocks}"]
     done = subprocess.run(
@@ -127,7 +128,7 @@ def dd(folder: Path, size: int) -> float:
 
 
 def fetch(size: int, rows: int) -> Runs:
-    """All rows back, as pyarrow batches."""
+    """Reads all rows, as pyarrow batches."""
 
     def run(folder: Path) -> Figures:
         with CollectorLog.running(folder) as log:
@@ -144,7 +145,7 @@ def fetch(size: int, rows: int) -> Runs:
 
 
 def kafka_ingest(size: int, rows: int) -> Runs:
-    """The same into a broker, after a tenth of it that is not counted."""
+    """The same with a broker, after a warm-up with a tenth of the rows."""
 
     def run(folder: Path) -> Figures:
         with KafkaLog.running(folder) as log:
@@ -246,7 +247,7 @@ def main() -> None:
 
 
 def kafka_versions(wanted: bool) -> tuple[dict[str, str], str]:
-    """What there is of Kafka, or why there is nothing."""
+    """The versions of Kafka's parts, or why they are missing."""
     try:
         return install() if wanted else {}, ""
     except NotInstalled as error:
@@ -282,7 +283,7 @@ def number(value: float) -> str:
 
 
 def cells(row: dict[str, Any]) -> list[str]:
-    """What was measured, and what was wanted."""
+    """The measured value and the target."""
     shown = []
     for unit, middle in row["median"].items():
         values = [run[unit] for run in row["runs"]]

@@ -1,4 +1,4 @@
-"""Our side of the pipeline: a collector in a process of its own, and what fills it."""
+"""Our side of the pipeline: a collector in a process of its own, and its producer."""
 
 from __future__ import annotations
 
@@ -52,11 +52,11 @@ class CollectorLog:
 
     @staticmethod
     def settings() -> dict[str, str]:
-        """What Spark needs to know for this source."""
+        """The settings that Spark needs for this source."""
         return {}
 
     def fill(self, size: int, rows: int) -> float:
-        """Sends rows; the seconds from the first call to the last acknowledgement."""
+        """Sends rows; returns the seconds from the first call to the last acknowledgement."""
         chunk = max(1, min(rows, CHUNK_BYTES // size))
         table = values(size, chunk)
         with zeroxide.Producer(self.endpoint, timeout_s=None) as producer:
@@ -69,7 +69,7 @@ class CollectorLog:
             return time.perf_counter() - began
 
     def pace(self, size: int, rows: int, rate: int) -> None:
-        """Sends so many rows a second, with the time of sending."""
+        """Sends `rate` rows per second, each with the time of sending."""
         value, step = bytes(size), round(rate * STEP_S)
         with zeroxide.Producer(self.endpoint, timeout_s=None) as producer:
             began = time.time()
@@ -79,13 +79,13 @@ class CollectorLog:
             producer.flush()
 
     def ends(self, offsets: dict[str, Any]) -> dict[int, int]:
-        """Where each partition stands, in the words of a checkpoint."""
+        """The offset of each partition in a checkpoint."""
         found = offsets["collectors"].values()
         return {position["partition"]: position["offset"] for position in found}
 
 
 def values(size: int, rows: int) -> pa.Table:
-    """A table of so many values."""
+    """A table of `rows` values of `size` bytes."""
     data = pa.py_buffer(bytes(range(256)) * (size * rows // 256 + 1))
     ends = pa.array(range(0, size * (rows + 1), size), pa.int32()).buffers()[1]
     return pa.table({"value": pa.BinaryArray.from_buffers(pa.binary(), rows, [None, ends, data])})

@@ -1,4 +1,5 @@
-"""Java programs out of the registry: fetched by the Ivy that pyspark has among its jars, started, waited for, ended."""
+"""Java programs from the registry: fetched by the Ivy among pyspark's jars, started, and
+stopped."""
 
 from __future__ import annotations
 
@@ -20,11 +21,11 @@ START_S = 60
 
 
 class NotInstalled(Exception):
-    """There is no such program to be had; the text says why."""
+    """The program is not available; the text gives the reason."""
 
 
 class Broker(Protocol):
-    """Something that runs and has an address."""
+    """A running program with an address."""
 
     @property
     def address(self) -> str: ...
@@ -43,7 +44,7 @@ def serve(running: Callable[[Path], AbstractContextManager[Broker]], version: st
 def fetch(
     folder: Path, organisation: str, name: str, versions: tuple[str, ...], *options: str
 ) -> None:
-    """The first of these versions that the registry has, and what it depends on."""
+    """The first of these versions that the registry has, with its dependencies."""
     if any(folder.glob(f"{name}-*.jar")):
         return
     (ivy,) = SPARK_JARS.glob("ivy-*.jar")

@@ -1,4 +1,4 @@
-"""The other side: Spark's own Kafka source, and one broker on this machine for it.
+"""The comparison: Spark's own Kafka source, with one broker on this machine.
 
 Jars come from the registry by way of the Ivy that pyspark has among its own. The broker is one node in KRaft mode with
 what its start script sets, and acknowledges (acks=all) what is in the page cache, as it does by default: there is no
@@ -20,7 +20,7 @@ from java_programs import fetch, free_port, java, serve, started
 
 BROKER_VERSION = "4.1.1"
 BROKER = ("kafka-tools", "kafka_2.13")
-# The source, of this Spark or else the newest that there is, with what it needs and Spark does not have.
+# The source for this version of Spark, or else the newest one, with dependencies that Spark lacks.
 SOURCE = "spark-sql-kafka-0-10_2.13"
 SOURCE_VERSIONS = (pyspark.__version__, "latest.release")
 NEEDED = {
@@ -81,19 +81,19 @@ class KafkaLog:
 
     @staticmethod
     def settings() -> dict[str, str]:
-        """What Spark needs to know for this source."""
+        """The settings that Spark needs for this source."""
         return {"spark.jars": ",".join(str(jar.resolve()) for jar in JARS.glob("source/*.jar"))}
 
     def fill(self, size: int, rows: int) -> float:
-        """Sends rows; the seconds from the first call to the last acknowledgement."""
+        """Sends rows; returns the seconds from the first call to the last acknowledgement."""
         return self._send(size, rows, -1)
 
     def pace(self, size: int, rows: int, rate: int) -> None:
-        """Sends so many rows a second, with the time of sending."""
+        """Sends `rate` rows per second, each with the time of sending."""
         self._send(size, rows, rate)
 
     def ends(self, offsets: dict[str, Any]) -> dict[int, int]:
-        """Where each partition stands, in the words of a checkpoint."""
+        """The offset of each partition in a checkpoint."""
         return {int(number): offset for number, offset in offsets[TOPIC].items()}
 
     def _send(self, size: int, rows: int, rate: int) -> float:
@@ -102,14 +102,15 @@ class KafkaLog:
         properties = [f"bootstrap.servers={self.address}", "acks=all", "batch.size=131072"]
         command = java(*program, *load, "--producer-props", *properties, path=CLASSES)
         done = subprocess.run(command, capture_output=True, text=True, check=True)
-        # Its own clock, which starts when it does: not that of its JVM.
+        # The generator's own clock, which does not include the start of its JVM.
         found = re.findall(r"([0-9.]+) records/sec", done.stdout)
         assert found, done.stdout + done.stderr
         return rows / float(found[-1])
 
 
 def install() -> dict[str, str]:
-    """Fetches what is not there yet; the versions. Raises `NotInstalled` where there is none to be had."""
+    """Fetches missing jars; returns the versions. Raises `NotInstalled` where there is none to be
+    had."""
     for name in BROKER:
         fetch(JARS / "broker", "org.apache.kafka", name, (BROKER_VERSION,))
     for (organisation, name), versions in NEEDED.items():

@@ -4,8 +4,9 @@ follow: a query is up before the first row; the figure is from there to the last
 drain: all rows are there before the query starts; start-up counts, the session's does not.
 steady: 20,000 rows/s for as long as that takes; how old a row is when its batch is done.
 
-A run before the first is not counted: a query runs for days, and its JVM compiles in its first seconds. Where a query
-stands is read from its checkpoint, because asking it takes time from it.
+A run before the first is not counted, because a query runs for days and its JVM compiles in its
+first seconds. The position of a query is read from its checkpoint, because asking the query would
+slow it down.
 """
 
 import json
@@ -42,7 +43,7 @@ class Query:
         self.query = writer.start()
 
     def await_rows(self, rows: int) -> None:
-        """Waits until the query is done with so many rows from the log's first on."""
+        """Waits until the query has processed the log's first `rows` rows."""
         look_for_trouble = 0.0
         while self.done() < rows:
             if time.monotonic() > look_for_trouble:
@@ -56,7 +57,7 @@ class Query:
         return sum(self.ends(newest).values()) if newest is not None else 0
 
     def batches(self) -> Iterator[int]:
-        """Those that are done."""
+        """The completed batches."""
         return (int(file.name) for file in (self.checkpoint / "commits").glob("[0-9]*"))
 
     def ends(self, batch: int) -> dict[int, int]:
@@ -78,7 +79,7 @@ def follow(spark: Any, log: Log, folder: Path, size: int, rows: int) -> Iterator
     while True:
         began = time.time()
         sent = log.fill(size, rows)
-        # What it takes to start and to end a sender is left out.
+        # The time to start and to end a sender is left out.
         began = time.time() - sent if log.format == "kafka" else began
         before += rows
         query.await_rows(before)
@@ -116,7 +117,7 @@ def steady(spark: Any, log: Log, folder: Path, size: int, rows: int) -> Iterator
 
 
 def ages_of(spark: Any, query: Query, after: int) -> np.ndarray:
-    """How old each row was when its batch was done, of all batches after one."""
+    """The age of each row when its batch was done, for all batches after this one."""
     frame = spark.read.format(query.log.format).options(**query.log.options).load()
     table = frame.selectExpr("partition", "offset", "unix_micros(timestamp) AS sent").toArrow()
     partitions, offsets, sent = (column.to_numpy() for column in table.columns)
@@ -140,7 +141,7 @@ def main() -> None:
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         "spark.sql.shuffle.partitions": "2",
-        # What a batch read is looked up afterwards, of hundreds of them.
+        # Hundreds of batches are looked up afterwards.
         "spark.sql.streaming.minBatchesToRetain": "100000",
         **log_of.settings(),
         **dict(setting.split("=", 1) for setting in sys.argv[7:]),

@@ -1,4 +1,4 @@
-"""The roles of roles.py in coroutines: what an asyncio program gets.
+"""The roles of roles.py in coroutines: the figures of an asyncio program.
 
 They use what the modules' asyncio sockets share, `recv_batch` aside.
 """
@@ -19,7 +19,7 @@ from parts import BLOCK_NS, WARM_UP_S, percentiles
 
 
 def in_a_loop(main: Callable[..., Coroutine[Any, Any, Any]]) -> Callable[..., Any]:
-    """Makes a plain function of a coroutine function, with the loop that the case names."""
+    """Turns a coroutine function into a plain function, with the loop named by the case."""
 
     @wraps(main)
     def run(zmq: Any, socket: Any, case: Any, *arguments: Any) -> Any:
@@ -36,7 +36,7 @@ def in_a_loop(main: Callable[..., Coroutine[Any, Any, Any]]) -> Callable[..., An
 async def spin(
     block_of: Callable[[int], Coroutine[Any, Any, int]], seconds: float
 ) -> tuple[int, float]:
-    """Runs blocks of calls until the time is up: how many messages, and in what time."""
+    """Runs blocks of calls until the time is up; returns the number of messages and the time."""
     messages, block = 0, 1
     start = last = time.perf_counter_ns()
     end = start + int(seconds * 1e9)

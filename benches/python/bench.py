@@ -109,7 +109,8 @@ def measure(arguments: argparse.Namespace, before: str | None) -> int:
         (arguments.out / "results.md").write_text(table)
         print(f"\nwritten: {arguments.out}/results.json and results.md")
     missed = [row for row in rows if row.missed]
-    # A case that a rival cannot run is a gap in the table; one that pyzmq and zeroxide cannot run is a bug.
+    # A case that a rival cannot run leaves a gap in the table; a case that pyzmq and zeroxide
+    # cannot run is a bug.
     failed = [row for row in rows if None in (row.medians[labels[0]], row.medians[row.ours])]
     elapsed = time.monotonic() - started
     print(
@@ -164,7 +165,7 @@ def settings_of(arguments: argparse.Namespace) -> Settings:
 
 
 def modules_here(first_rival_only: bool) -> list[str]:
-    """The rivals that this environment holds, and ours."""
+    """The installed rivals, and zeroxide."""
     rivals = RIVALS[:1] if first_rival_only else RIVALS
     return [*(name for name in rivals if importlib.util.find_spec(name)), OURS]
 

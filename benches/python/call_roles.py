@@ -1,4 +1,4 @@
-"""Nanoseconds of one call on one thread where nothing blocks."""
+"""Nanoseconds per call on one thread, if nothing blocks."""
 
 from __future__ import annotations
 
@@ -63,7 +63,8 @@ def queue(zmq: Any, context: Any, name: str) -> tuple[Any, Any]:
 
 
 def room(zmq: Any, sender: Any, receiver: Any, payload: bytes) -> int:
-    """How many messages the queue takes, no more than is of interest: pyomq's ends at about 2000 without an HWM."""
+    """The number of messages that fit the queue, up to a limit: pyomq's holds about 2000 without an
+    HWM."""
     sender.setsockopt(zmq.SNDTIMEO, 200)
     queued = 0
     try:

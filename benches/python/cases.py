@@ -14,9 +14,10 @@ NO_LESS = 0.95  # of the rival's median counts as no less
 class Metric:
     key: str  # as the role reports it
     unit: str
-    label: str = ""  # what sets it apart from its case's other figures
+    label: str = ""  # distinguishes it from its case's other figures
     higher_is_better: bool = True
-    # What ours over the rival's should come to: at least, or at most where less is better. NO_LESS where nothing is said.
+    # The target for the ratio of our figure to the rival's: a minimum, or a maximum if less is
+    # better. Default: NO_LESS.
     targets: dict[str, float] = field(default_factory=dict)
     bound: float | None = None  # the same for our figure alone
 
@@ -54,7 +55,7 @@ class Case:
 
 @dataclass(frozen=True)
 class Share:
-    """A row made of two others: a module's figure as a share of another of its own."""
+    """A row computed from two others: a module's figure as a share of another one."""
 
     group: str
     name: str
@@ -95,7 +96,7 @@ def rate(pyzmq: float = NO_LESS, pyomq: float = NO_LESS, *, label: str = "") -> 
 def less(
     key: str, unit: str, label: str, pyzmq: float = 1 / NO_LESS, pyomq: float = 1 / NO_LESS
 ) -> Metric:
-    """A figure of which less is better: a time, memory, CPU."""
+    """A figure for which less is better: a time, memory, CPU."""
     targets = {"pyzmq": pyzmq, "pyomq": pyomq}
     return Metric(key, unit, label, higher_is_better=False, targets=targets)
 

@@ -72,7 +72,7 @@ def bar_chart(
     groups: Mapping[str, Mapping[str, float]],
     colours: Mapping[str, str],
 ) -> str:
-    """One group of bars for each name, one below the other; the later bars of a group are paler."""
+    """One group of bars for each name, from top to bottom; the later bars of a group are paler."""
     bars = [(name, kind, value) for name, kinds in groups.items() for kind, value in kinds.items()]
     most = max((value for _, _, value in bars), default=1.0) or 1.0
     height = TOP + BOTTOM + len(bars) * 20 + len(groups) * 12
@@ -99,13 +99,13 @@ def bar_chart(
 
 
 def along(low: float, high: float, start: float, end: float) -> Callable[[float], float]:
-    """Where on a logarithmic axis a value is."""
+    """The position of a value on a logarithmic axis."""
     span = math.log(high) - math.log(low) or 1.0
     return lambda value: start + (math.log(value) - math.log(low)) / span * (end - start)
 
 
 def names_beside(ends: list[tuple[float, str]], colours: Mapping[str, str]) -> list[str]:
-    """The lines' names at their right ends, moved apart where they would lie on each other."""
+    """The lines' names at their right ends, moved apart if they would overlap."""
     placed: list[str] = []
     lowest, left = 0.0, WIDTH - RIGHT + 8
     for y, name in sorted(ends):

@@ -1,8 +1,8 @@
 """Messaging systems side by side, in numbers and pictures: `python benches/python/dissect.py [--quick] [--only zeroxide]`.
 
-One publisher, one subscriber, on one machine over tcp: what each side handles per second, how long messages take as
-more of them are sent at once, rates by size, and how latency is distributed when there is time for each. Libraries and
-servers that are not installed are left out, with the name of what would be needed.
+One publisher and one subscriber on one machine, over tcp: the rate at each side, the latency of
+messages as more of them are sent at once, rates by size, and the distribution of latency at a low
+rate. Libraries and servers that are not installed are left out, with the name of the missing part.
 """
 
 from __future__ import annotations
@@ -149,7 +149,7 @@ def measure(
 
 
 def median_of(name: str, server: Server | None, task: Results, repetitions: int) -> Results | None:
-    """The run whose received rate is in the middle."""
+    """The run with the median received rate."""
     runs = []
     for _ in range(repetitions):
         try:
@@ -188,7 +188,7 @@ def run(name: str, server: Server | None, task: Results) -> Results:
         used = cpu_ns() - before
         tell(publisher)
         if result["arrived"]:
-            # The receiver counts its own: it goes on to sort what it has measured.
+            # The receiver measures its own CPU time, because it then sorts its measurements.
             result["cpu_us"] = result.pop("receiver_cpu_us") + used / 1e3 / result["arrived"]
         return result | sent
     finally:
@@ -240,8 +240,8 @@ def draw(results: dict[str, Results], out: Path) -> list[str]:
     names = {label(name): colours[name] for name in floods}
     pictures = {
         "rates.svg": charts.bar_chart(
-            f"{most:,} messages of 1 KiB: what each side handles per second",
-            "messages per second; a number behind a name: with fewer messages",
+            f"{most:,} messages of 1 KiB: rate at each side",
+            "messages per second; a number after a name: with fewer messages",
             {
                 label(name): {
                     "received": floods[name][last[name]]["rate"],
@@ -253,7 +253,7 @@ def draw(results: dict[str, Results], out: Path) -> list[str]:
         ),
         "received.svg": charts.bar_chart(
             f"{most:,} messages of 1 KiB: received per second",
-            "messages per second; a number behind a name: with fewer messages",
+            "messages per second; a number after a name: with fewer messages",
             {label(name): {"": floods[name][last[name]]["rate"]} for name in by_rate},
             names,
         ),
@@ -340,7 +340,8 @@ def markdown(
 
 
 def multiples(results: dict[str, Results]) -> list[str]:
-    """What zeroxide receives over what each of the others does, of the most messages that both were sent."""
+    """The ratio of zeroxide's rate at the receiver to that of each other system, for the largest
+    number of messages that both were sent."""
     ours = results.get("zeroxide", {}).get("floods", {})
     lines = []
     for name, result in results.items():

@@ -1,6 +1,7 @@
 """Puts what the benches wrote into docs/benchmarks.md: `python benches/python/document.py [--results build/bench]`.
 
-The README gets six figures of the page. Tables of what was not run stay as they are. A row that misses its target needs an
+The README gets six figures of the page. Tables of benches that were not run stay unchanged. A row
+that misses its target needs an
 explanation on the page; test_report.py names the rows that have none.
 """
 

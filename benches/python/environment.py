@@ -1,8 +1,9 @@
 """Makes build/bench-venv, where the rivals are: `python benches/python/environment.py`; prints its interpreter.
 
-They are not part of the project's lock file. The interpreter is the newest one here for which all of them have wheels
+The rivals are not part of the project's lock file. The interpreter is the newest one here for which
+all of them have wheels
 (pyomq's releases need 3.12 now, an older one serves 3.11), or the one that runs this. zeroxide comes from the release wheel.
-What the package index does not give is left out with a line, and the benches go on without it.
+Packages that the index does not have are left out with a line, and the benches run without them.
 """
 
 from __future__ import annotations
@@ -61,7 +62,7 @@ def main() -> int:
 def build_nsqd() -> None:
     """No distribution has NSQ's server, but its module can be built; go.sum says what with."""
     if (go := shutil.which("go")) is None:
-        print("left out: nsqd, for want of go (Debian: golang-go)", file=sys.stderr)
+        print("left out: nsqd, because go is not installed (Debian: golang-go)", file=sys.stderr)
         return
     command = [go, "build", "-o", str(NSQD), "github.com/nsqio/nsq/apps/nsqd"]
     if subprocess.run(command, cwd=NSQ).returncode != 0:
@@ -76,7 +77,7 @@ def candidates() -> Iterator[str]:
 
 
 def working(name: str) -> str | None:
-    """The interpreter of this name, if it starts; pyenv has names for some that do not."""
+    """The interpreter with this name, if it starts; some of pyenv's do not."""
     if (path := shutil.which(name)) is None:
         return None
     asked = subprocess.run(

@@ -1,4 +1,4 @@
-"""Streams of messages: how many arrive per second, and what one costs both sides in CPU."""
+"""Streams of messages: the rate of arrival, and the CPU time per message of both sides."""
 
 from __future__ import annotations
 
@@ -41,7 +41,8 @@ def push_multipart(zmq: Any, socket: Any, case: Any) -> None:
 
 
 def push_through_proxy(zmq: Any, socket: Any, case: Any) -> None:
-    """The messages go to a proxy in a thread of this process, which hands them on to the measuring one."""
+    """The messages go to a proxy in a thread of this process, which forwards them to the measuring
+    process."""
     front, sender = socket.context.socket(zmq.PULL), socket.context.socket(zmq.PUSH)
     front.bind("tcp://127.0.0.1:*")
     sender.connect(front.getsockopt(zmq.LAST_ENDPOINT).rstrip(b"\0").decode())
@@ -89,7 +90,7 @@ def router(zmq: Any, socket: Any, case: Any) -> None:
 
 
 def pull_with_many(zmq: Any, socket: Any, case: Any, cpu: Cpu) -> Figures:
-    """Several PULL sockets of one process share what one PUSH sends; they are read in turns."""
+    """Several PULL sockets of one process share the messages of one PUSH, and are read in turn."""
     sockets = [socket, *further(zmq, socket, "PULL", case)]
     receives, run, arrived = [each.recv for each in sockets], 16, 0
 
@@ -103,7 +104,7 @@ def pull_with_many(zmq: Any, socket: Any, case: Any, cpu: Cpu) -> Figures:
     return measure_rate(turn, case["seconds"], cpu, lambda: arrived)
 
 
-# ---------------------------------------------------------------- publish and subscribe: so many messages, all arrive
+# ---------------------------------------------------------------- publish and subscribe: all messages arrive
 
 
 def sub(zmq: Any, socket: Any, case: Any, cpu: Cpu) -> Figures:
@@ -120,7 +121,7 @@ def sub(zmq: Any, socket: Any, case: Any, cpu: Cpu) -> Figures:
                 recv()
             last = time.perf_counter_ns()
             arrived += min(1000, count - arrived)
-    except zmq.Again:  # what has not come after so much silence is lost
+    except zmq.Again:  # messages that have not arrived by the timeout are lost
         pass
     cpu_us = (cpu.now() - cpu_before) / 1e3 / arrived
     rate = (arrived - 1) / max(1, last - start) * 1e9
@@ -144,7 +145,8 @@ def publish_until_told(socket: Any, message: bytes = b"", every_s: float = 0.005
 
 
 def sub_with_many(zmq: Any, socket: Any, case: Any, cpu: Cpu) -> Figures:
-    """Deliveries per second to many subscribers in one process; where nothing is dropped, each is simply read empty."""
+    """Deliveries per second to many subscribers in one process; if none are dropped, each
+    subscriber is read until it is empty."""
     receives = [each.recv for each in (socket, *further(zmq, socket, "SUB", case))]
     count, subscribers = case["count"], len(receives)
     for recv in receives:
@@ -166,7 +168,7 @@ def sub_with_many(zmq: Any, socket: Any, case: Any, cpu: Cpu) -> Figures:
                     arrived += 1
             except (
                 zmq.Again
-            ):  # the rest of what this one should have had is lost; the others' is here by now
+            ):  # the rest of this one's messages is lost; the others' have arrived by now
                 if not flags:
                     silence_ns, flags = case["silence_ms"] * 1_000_000, zmq.NOBLOCK
                 receives.remove(recv)
@@ -181,7 +183,7 @@ def sub_with_many(zmq: Any, socket: Any, case: Any, cpu: Cpu) -> Figures:
 
 
 def further(zmq: Any, socket: Any, kind: str, case: Any) -> list[Any]:
-    """The other sockets of a side that has `sockets` of them."""
+    """Creates the other sockets of a side that has `sockets` of them."""
     others = [open_socket(zmq, socket.context, kind, case) for _ in range(int(case["sockets"]) - 1)]
     for other in others:
         other.connect(case["endpoint"])

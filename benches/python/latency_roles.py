@@ -1,4 +1,5 @@
-"""Times of single messages: in turns, at a given part of the peak rate, and what it costs to wait."""
+"""Latencies of single messages: in turn, and at a given share of the peak rate; and the CPU time of
+waiting."""
 
 from __future__ import annotations
 
@@ -50,8 +51,8 @@ def rep(zmq: Any, socket: Any, case: Any) -> None:
 
 
 def pull_paced(zmq: Any, socket: Any, case: Any, cpu: Cpu) -> Figures:
-    """First what the sender can do at most with a time stamp in each message; then at parts of that, which is another
-    rate for each module, at parts of what the first rival can do at most, and at fixed rates.
+    """First the sender's maximum rate with a time stamp in each message; then shares of that rate,
+    which differs per module, shares of the first rival's maximum, and fixed rates.
 
     A sender that is to send below its peak waits for its next message with a core to itself, which it leaves to others
     while it sends as fast as it can: on few cores 90 % of the peak may be out of reach, and then the times are those of
@@ -71,7 +72,8 @@ def pull_paced(zmq: Any, socket: Any, case: Any, cpu: Cpu) -> Figures:
 
 
 def stream(socket: Any, rate: float, seconds: float) -> tuple[float, list[int]]:
-    """Asks the peer for messages at a rate (0: as fast as it can); how many came per second, and their sorted times."""
+    """Requests messages from the peer at a rate (0: as fast as possible); returns the rate of
+    arrival and the sorted latencies."""
     recv, clock, stamped, times = socket.recv, time.perf_counter_ns, STAMP.unpack_from, array("q")
     tell_peer(f"{rate} {seconds}")
     start = clock()
@@ -101,7 +103,7 @@ def push_paced(zmq: Any, socket: Any, case: Any) -> None:
                 ahead = start + int(sent / rate * 1e9) - clock()
                 if ahead > SLEEP_FROM_NS:
                     time.sleep((ahead - OVERSLEEP_NS) / 1e9)
-                elif ahead > 0:  # who is late does not wait for others as well
+                elif ahead > 0:  # a late sender does not yield
                     os.sched_yield()
         send(b"")
 
@@ -112,7 +114,7 @@ def push_paced(zmq: Any, socket: Any, case: Any) -> None:
 def pull_nothing(zmq: Any, socket: Any, case: Any, cpu: Cpu) -> Figures:
     """CPU of two connected sockets between which nothing moves; one is waited for, the other is left alone.
 
-    What a call costs once, however long it waits, is the difference between a short wait and a long one.
+    The difference between a long wait and a short one leaves out the fixed cost of a call.
     """
 
     def used(seconds: float) -> float:
@@ -122,7 +124,7 @@ def pull_nothing(zmq: Any, socket: Any, case: Any, cpu: Cpu) -> Figures:
 
     socket.recv()
     hear_peer()
-    used(0.1)  # what a connection does once is done
+    used(0.1)  # one-time work of the connection is done after this
     short, long = used(0.1), used(0.1 + case["seconds"])
     return {"idle_us": max(0.0, long - short) / case["seconds"]}
 

@@ -1,4 +1,5 @@
-"""Rust beside libzmq's C, both without Python: `python benches/python/native.py [--quick] [--only tcp]`.
+"""Compares the Rust core with libzmq's C, both without Python: `python benches/python/native.py
+[--quick] [--only tcp]`.
 
 Builds benches/libzmq.rs and benches/c/libzmq.c, which take the same arguments, starts each against itself, in turn
 about, and puts the medians side by side. Where libzmq's header is not installed (Debian: libzmq3-dev) its column is
@@ -48,12 +49,12 @@ Figures = dict[str, float]
 
 
 class Failed(Exception):
-    """A program ended, or took too long, without saying what it should."""
+    """A program ended or timed out without its result."""
 
 
 @dataclass(frozen=True)
 class Program:
-    """One of the two programs, or the same with other settings."""
+    """One of the two programs, perhaps with other settings."""
 
     path: Path
     tuned: bool = False
@@ -71,7 +72,7 @@ class Program:
 
 
 class Running:
-    """A program that has been started, and what it says, line by line."""
+    """A running program, and its output, line by line."""
 
     def __init__(self, words: list[str], env: dict[str, str], cores: set[int] | None) -> None:
         mine = os.sched_getaffinity(0)
@@ -169,7 +170,8 @@ def turns(program: Program, settings: Settings, cores: set[int] | None, raw: str
 
 
 def system_calls(program: Program, settings: Settings) -> Figures:
-    """The difference between many trips and twice as many: what starting and ending takes is in both."""
+    """The difference between many trips and twice as many, because both include starting and
+    ending."""
     few, many = (counted(program, trips) for trips in (settings.trips, 2 * settings.trips))
     return {side: (many[side] - few[side]) / settings.trips for side in few}
 
@@ -228,7 +230,7 @@ def beside_giant(program: Program, settings: Settings) -> Figures:
 
 
 def scaled(runs: report.Runs, key: str, factor: float) -> report.Runs:
-    """A figure of the runs in another unit, and nothing else of them."""
+    """One figure of the runs, in another unit."""
     return {
         label: [{"x": run[key] * factor, "foreign": run["foreign"]} for run in done]
         for label, done in runs.items()
@@ -253,7 +255,7 @@ class Bench:
     def run(
         self, measure: Callable[[Program], Figures], ours_only: bool = False, times: int = 0
     ) -> report.Runs:
-        """Every program in turn about, as often as asked for."""
+        """Runs every program in turn, the requested number of times."""
         programs = {OURS: self.programs[OURS]} if ours_only else self.programs
         runs: report.Runs = {label: [] for label in programs}
         times = times or self.settings.repetitions
@@ -353,7 +355,8 @@ class Bench:
         self.floor({size: kept[size] for size in (1024, 16384, 262144)})
 
     def floor(self, streams: dict[int, report.Runs]) -> None:
-        """How near the streams come to what the kernel takes when a thread on each side does nothing but write or read."""
+        """The rates relative to the kernel's, with a thread on each side that only writes or
+        reads."""
         self.heading(FLOOR)
         rates, cpus = [1.0], [math.inf]
         for size in (65536, 262144):
@@ -419,7 +422,7 @@ class Bench:
                 f"{threads} I/O thread{'s' * (threads > 1)}, {sockets} socket{'s' * (sockets > 1)}"
             )
             self.row(SCALING, name, "msgs/s", "rate", kept[threads, sockets])
-        # Two cores are full with one socket on each side already: what counts is whether a message costs more CPU.
+        # One socket on each side already fills two cores, so the figure is CPU per message.
         per_core: report.Runs = {}
         for label, done in kept[2, 2].items():
             alone = report.median([run["cpu_us"] for run in kept[1, 1][label]]) or 0.0

@@ -1,4 +1,5 @@
-"""What the roles share: talking to the runner, counting CPU and memory, calling something until the time is up."""
+"""The common part of the roles: talking to the runner, measuring CPU and memory, and repeating
+calls until the time is up."""
 
 from __future__ import annotations
 
@@ -12,7 +13,7 @@ from itertools import repeat
 from typing import Any
 
 WARM_UP_S = 0.15
-BLOCK_NS = 3_000_000  # the clock is read once per so much work
+BLOCK_NS = 3_000_000  # the clock is read once per block of this length
 SERVER_SECRET = b"zeroxide.bench.a.key.that.all.may.know.."  # Z85, 32 bytes
 
 Figures = dict[str, float]
@@ -30,12 +31,12 @@ def hear() -> str:
 
 
 def tell_peer(text: str) -> None:
-    """The runner hands the text on to the peer, which `hear`s it."""
+    """The runner forwards the text to the peer, which `hear`s it."""
     say(tell=text)
 
 
 def hear_peer() -> dict[str, Any]:
-    """What the peer `say`s next."""
+    """The next thing that the peer `say`s."""
     say(hear=True)
     answer: dict[str, Any] = json.loads(hear())
     return answer
@@ -69,7 +70,7 @@ def resident(pid: int | str = "self") -> int:
 
 
 def settled(read: Callable[[], int], limit_s: float = 3.0) -> int:
-    """What a figure comes to once it no longer moves: three looks in a row within half a percent."""
+    """The value at which a figure settles: three readings in a row within half a percent."""
     gc.collect()
     looks = [read()]
     end = time.monotonic() + limit_s
@@ -96,7 +97,8 @@ def measure_rate(
 
 
 def spin(call: Callable[[], object], seconds: float) -> tuple[int, float]:
-    """Calls until the time is up, with nothing else in the inner loop; how often, and in what time."""
+    """Calls until the time is up, with nothing else in the inner loop; returns the number of calls
+    and the time."""
     calls, block = 0, 1
     start = last = time.perf_counter_ns()
     end = start + int(seconds * 1e9)

@@ -1,4 +1,4 @@
-"""Where a long run is, on a terminal: one line that the next result takes the place of."""
+"""The progress of a long run on a terminal: one line, which the next result replaces."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ class Progress:
         self.steps, self.done, self.started = steps, 0, time.monotonic()
 
     def show(self, name: str) -> None:
-        """What is being run now; more than once for a step that has parts."""
+        """Shows the running step; called again for each part of a step."""
         if not sys.stderr.isatty():
             return
         elapsed = time.monotonic() - self.started
@@ -23,7 +23,7 @@ class Progress:
         print(f"\r\x1b[K{where} {name}", end="\r", file=sys.stderr, flush=True)
 
     def say(self, text: str) -> None:
-        """A result, in place of the line."""
+        """Prints a result in place of the line."""
         if sys.stderr.isatty():
             print("\r\x1b[K", end="", file=sys.stderr, flush=True)
         print(text, flush=True)

@@ -1,4 +1,4 @@
-"""Figures of many runs made into rows, a table and a file."""
+"""Turns the figures of many runs into rows, a table and a file."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class Row:
         return list(self.medians)[:-1]
 
     def ratio(self, rival: str) -> float | None:
-        """Ours over the rival's, as the targets are given."""
+        """The ratio of our figure to the rival's, as in the targets."""
         theirs, ours = self.medians.get(rival), self.medians[self.ours]
         return ours / theirs if ours is not None and theirs else None
 
@@ -106,7 +106,7 @@ def row_of(case: Case, metric: Metric, runs: Runs) -> Row:
 
 
 def share_of(share: Share, rows: list[Row]) -> Row | None:
-    """A row made of two others, if both were run."""
+    """A row computed from two others, if both were run."""
     by_key = {row.key: row for row in rows}
     part, whole = by_key.get(share.part), by_key.get(share.whole)
     if part is None or whole is None:
@@ -164,7 +164,7 @@ def cell(row: Row, label: str) -> str:
 
 
 def over(row: Row, rival: str) -> str:
-    """Ours over the rival's, and what it should come to."""
+    """The ratio of our figure to the rival's, and its target."""
     figure = row.ratio(rival)
     if figure is None or row.bound is not None:
         return "-"
@@ -210,7 +210,7 @@ def markdown(results: dict[str, Any]) -> str:
 
 
 def summary(results: dict[str, Any]) -> str:
-    """The rows with a target of their own, medians only, in one table."""
+    """The rows that have a target, medians only, in one table."""
     first = results["labels"][0]
     head = ["case", first, results["labels"][-1], "ratio", "target"]
     machine = results["machine"]
@@ -237,9 +237,10 @@ def short_name(row: Row) -> str:
     return f"{about_of(row.group)}: {row.name}"
 
 
-# ---------------------------------------------------------------- what stands in the page already
+# ---------------------------------------------------------------- the present text of the page
 
-# The figures of the README: how it calls them, the row they come from, and the unit behind the figure.
+# The figures of the README: how it calls them, the row they come from, and the unit after the
+# figure.
 HIGHLIGHTS = (
     ("PUSH/PULL over tcp, 64 B", "PUSH/PULL: tcp 64 B, msgs/s", "messages/s"),
     ("the same with asyncio", "asyncio: tcp 64 B, msgs/s", "messages/s"),
@@ -296,7 +297,7 @@ def about_of(group: str) -> str:
 
 
 def part(page: str, name: str) -> str:
-    """What stands between the markers of that name."""
+    """The text between the markers of that name."""
     return page.split(f"<!-- {name}:begin -->")[1].split(f"<!-- {name}:end -->")[0]
 
 
@@ -332,7 +333,7 @@ def splice(text: str, table: str, name: str = "bench") -> str:
 
 
 def machine(modules: list[str], others: dict[str, str] | None = None) -> dict[str, str]:
-    """Versions of Python modules, and of `others` as they are given."""
+    """The versions of Python modules, and of `others` as they are given."""
     versions = dict(others or {})
     for name in dict.fromkeys(name for name in modules if "@" not in name):
         module: Any = importlib.import_module(name)

@@ -1,4 +1,4 @@
-"""What runs inside the measured processes: `python roles.py MODULE PART CASE`, started by runner.py.
+"""The code of the measured processes: `python roles.py MODULE PART CASE`, started by runner.py.
 
 A case has two sides: the one that measures and its peer. PART is `measure` or `peer`, each a process of its own, or
 `both`: inproc, with the peer in a thread. One side binds a socket, the other connects one. The functions take the

@@ -1,4 +1,5 @@
-"""Runs one case once: starts the processes, lets them measure, ends them, says how quiet the machine was."""
+"""Runs one case once: starts the processes, lets them measure, ends them, and reports how quiet the
+machine was."""
 
 from __future__ import annotations
 
@@ -25,7 +26,7 @@ class RunFailed(Exception):
 
 
 class Part:
-    """One measured process, spoken to in lines of JSON."""
+    """One measured process, which communicates in lines of JSON."""
 
     def __init__(self, module: str, part: str, parameters: dict[str, Any]) -> None:
         name, _, folder = module.partition("@")  # a build that is not the installed one
@@ -90,7 +91,8 @@ def run(module: str, case: Case, parameters: dict[str, Any]) -> dict[str, float]
 def run_both(
     module: str, case: Case, parameters: dict[str, Any], parts: list[Part]
 ) -> dict[str, float]:
-    """Starts the side that binds, then the other with its endpoint; hands on what they say to each other."""
+    """Starts the side that binds, then the other one with its endpoint; forwards their messages to
+    each other."""
     sides = ["peer", "measure"] if ROLES[case.role].peer_binds else ["measure", "peer"]
     parts.append(Part(module, sides[0], parameters))
     connecting = parameters | {"endpoint": parts[0].hear()["endpoint"]}

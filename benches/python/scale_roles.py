@@ -1,4 +1,4 @@
-"""Many of something: subscriptions, messages in queues, connections."""
+"""Large numbers of subscriptions, queued messages and connections."""
 
 from __future__ import annotations
 
@@ -152,7 +152,8 @@ def push_churn(zmq: Any, socket: Any, case: Any) -> None:
 
 
 def pub_to_many(zmq: Any, socket: Any, case: Any, cpu: Cpu) -> Figures:
-    """The other side are bare tcp connections, so that time and memory are those of this socket alone."""
+    """The other side consists of plain tcp connections, so that only this socket's time and memory
+    are measured."""
     before, count = resident(), case["connections"]
     tell_peer("connect")
     up_s = hear_peer()["up_s"]
@@ -216,7 +217,7 @@ def raw_subscribers(zmq: Any, socket: Any, case: Any) -> None:
         poll.register(number, select.EPOLLIN)
     while hear():
         say(watching=True)
-        left = len(everybody) * (size + 2)  # flags and length stand before each body
+        left = len(everybody) * (size + 2)  # flags and length precede each body
         while left > 0:
             for number, _ in poll.poll(1):
                 left -= len(everybody[number].recv(4096))
@@ -224,7 +225,7 @@ def raw_subscribers(zmq: Any, socket: Any, case: Any) -> None:
 
 
 def raise_limits() -> None:
-    """As many descriptors as the system lets one have."""
+    """Raises the limit of descriptors as far as the system allows."""
     with contextlib.suppress(OSError, ValueError):
         most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
         resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))

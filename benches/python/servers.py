@@ -1,4 +1,5 @@
-"""The servers that some of the systems need: is there one, started for one measurement, what it takes of the CPU."""
+"""The servers that some of the systems need: whether they are available, their start for one
+measurement, and their CPU time."""
 
 from __future__ import annotations
 
@@ -26,23 +27,25 @@ START_S = 120  # the first time, brokers are fetched
 
 
 class Failed(Exception):
-    """A process ended, or took too long, without saying what it should."""
+    """A process ended or timed out without its result."""
 
 
 @dataclass(frozen=True)
 class Server:
-    """A running one: all processes of a session that was started for it."""
+    """A running server: all processes of the session started for it."""
 
     address: str
     version: str
     session: int
 
     def cpu_ns(self) -> int:
-        """User and system time of all its processes, as finely as the kernel tells: in hundredths of a second."""
+        """User and system time of all its processes, with the kernel's resolution of a hundredth of
+        a second."""
         ticks = 0
         for stat in Path("/proc").glob("[0-9]*/stat"):
             with contextlib.suppress(OSError):
-                # The name, in parentheses, may hold anything: from behind it, field 4 is the session.
+                # The name, in parentheses, may contain any character. Counted after it, field 4 is
+                # the session.
                 fields = stat.read_text().rpartition(")")[2].split()
                 if int(fields[3]) == self.session:
                     ticks += int(fields[11]) + int(fields[12])
@@ -72,7 +75,7 @@ def program(name: str) -> str | None:
 
 @contextlib.contextmanager
 def served(name: str, system: System) -> Iterator[Server | None]:
-    """A server that was started for this; none for what needs no server."""
+    """A server started for this measurement; None for systems that need none."""
     if not system.server:
         yield None
         return
@@ -117,7 +120,7 @@ def command(name: str, system: System, folder: str, port: int) -> list[str]:
         ],
         "NSQ": [
             *(f"--tcp-address=127.0.0.1:{port}", f"--http-address=127.0.0.1:{free_port()}"),
-            # What does not fit is thrown away by an ephemeral channel, as by default from 10,000 on.
+            # An ephemeral channel discards messages beyond this size, which is 10,000 by default.
             *(f"--data-path={folder}", "--mem-queue-size=2000000"),
             # As many large messages at once as small ones; and a message does not wait for others.
             *("--max-body-size=67108864", "--min-output-buffer-timeout=1ms"),
@@ -128,7 +131,7 @@ def command(name: str, system: System, folder: str, port: int) -> list[str]:
 
 
 def said(process: subprocess.Popen[str], log: Path) -> list[str]:
-    """Address and version, from a broker that says them."""
+    """Address and version, as printed by the broker."""
     assert process.stdout is not None
     line = process.stdout.readline().split()
     if len(line) != 2:
@@ -137,7 +140,7 @@ def said(process: subprocess.Popen[str], log: Path) -> list[str]:
 
 
 def version_of(name: str, system: System, env: dict[str, str]) -> str:
-    """What the program calls its version; RabbitMQ has another program that knows."""
+    """The program's version. RabbitMQ reports it through another program."""
     path = program("rabbitmqctl" if name == "RabbitMQ" else system.server)
     words = ["version"] if name == "RabbitMQ" else ["--version"]
     told = subprocess.run(

@@ -1,7 +1,8 @@
-"""Messaging systems behind one face: publish messages, receive them. `python systems.py NAME pub|sub ADDRESS TASK`.
+"""Publishes and receives messages by each messaging system: `python systems.py NAME pub|sub ADDRESS TASK`.
 
-Brokerless ones bind the publisher; of the others a server runs at the address. What each is told to do is what a
-reader of its own documentation would write for speed, as far as every message then arrives where that can be had.
+Brokerless systems bind the publisher; for the others a server runs at the address. Each is used as
+its own documentation recommends for speed, as long as every message arrives, if the system can
+guarantee that.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ PROBE = b"probe"
 TOPIC = "bench"
 NSQ_TOPIC = f"{TOPIC}#ephemeral"
 STAMP = struct.Struct("<q")
-SILENCE_S = 1.5  # so long after the last message, the rest is lost
+SILENCE_S = 1.5  # after this silence, the remaining messages are lost
 
 # Messages to send; None: nothing to send for the moment, so let go what you hold back.
 Messages = Iterator[bytes | None]
@@ -43,7 +44,7 @@ class System:
     module: str  # that Python needs
     package: str  # of the Python package index, where the module is
     server: str = ""  # a program that has to run; X.py starts a broker of benches/pipeline
-    origin: str = ""  # where the server is to be had
+    origin: str = ""  # where to get the server
 
 
 # ---------------------------------------------------------------- brokerless
@@ -364,7 +365,8 @@ SYSTEMS = {
 
 
 def outgoing(task: dict[str, Any]) -> Messages:
-    """Probes until the runner says that one has arrived, then the messages, each with the time at which it left."""
+    """Sends probes until the runner reports that one has arrived, then the messages, each with its
+    time of sending."""
     while not select.select([sys.stdin], [], [], 0.005)[0]:
         yield PROBE
         yield None
@@ -385,7 +387,7 @@ def outgoing(task: dict[str, Any]) -> Messages:
 
 
 def incoming(task: dict[str, Any]) -> tuple[OnMessage, Callable[[], dict[str, Any]]]:
-    """What is done with each message, and what is to be said of all in the end."""
+    """The function to call with each message, and the one that returns the figures at the end."""
     count, size = int(task["count"]), int(task["size"])
     clock, stamped = time.perf_counter_ns, STAMP.unpack_from
     times, first, last, ready, cpu = array("q"), 0, 0, False, 0

@@ -1,4 +1,4 @@
-"""What is shown of systems side by side."""
+"""The comparison of systems."""
 
 import os
 import signal

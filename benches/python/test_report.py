@@ -1,4 +1,4 @@
-"""What a row says of its figures, and what the pages say of the rows."""
+"""The text of a row about its figures, and of the pages about the rows."""
 
 from pathlib import Path
 

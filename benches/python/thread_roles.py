@@ -1,4 +1,4 @@
-"""Threads of one process that share no socket: can they send and receive at the same time?"""
+"""Threads of one process that share no socket, sending and receiving at the same time."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from parts import WARM_UP_S, Figures, spin
 
 
 def threads(zmq: Any, case: Any) -> Figures:
-    """Messages per second of all threads together; each sends to itself and receives, one message at a time."""
+    """The total messages per second of all threads. Each sends to itself and receives, one message
+    at a time."""
     context, count = zmq.Context(), int(case["threads"])
     together = threading.Barrier(count)
     rates: list[float] = []

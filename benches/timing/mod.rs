@@ -1,4 +1,4 @@
-//! What the benches share: Criterion, set to take somewhat more than a second for a row.
+//! The common part of the benches: Criterion, set to take a little more than a second per row.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use criterion::{BenchmarkGroup, Criterion, Throughput};
 /// The rows of one bench.
 pub type Rows<'a> = BenchmarkGroup<'a, WallTime>;
 
-/// Runs a bench; arguments behind `--` pick rows by their names, and more: `--help`.
+/// Runs a bench. Arguments after `--` select rows by name; for others, see `--help`.
 pub fn run(name: &str, bench: impl FnOnce(&mut Rows<'_>)) {
     let mut criterion = Criterion::default()
         .sample_size(20)

@@ -1,7 +1,7 @@
-//! What the integration tests share: no verdict depends on how fast the machine is.
+//! The common part of the integration tests: no result depends on the speed of the machine.
 //!
-//! A test waits for events, never for time to pass; where there is no event to wait for, it looks again until what it
-//! waits for is there. A [`Watchdog`] ends the process when a test waits for something that never comes.
+//! A test waits for events, never for time to pass. If there is no event, it polls until the expected state is reached.
+//! A [`Watchdog`] ends the process if a test waits for something that never happens.
 
 // Each test binary uses a part of this.
 #![allow(dead_code)]
@@ -85,7 +85,7 @@ pub fn rounds(normal: usize, full: usize) -> usize {
     }
 }
 
-/// Looks until `seen` is true. For what no event tells of.
+/// Polls until `seen` returns true, for states without an event.
 pub fn until(mut seen: impl FnMut() -> bool) {
     while !seen() {
         thread::sleep(Duration::from_millis(1));
@@ -132,7 +132,7 @@ pub fn processor_time() -> Duration {
         .unwrap()
 }
 
-/// An ipc endpoint that nobody else uses, in a folder that goes with it.
+/// A unique ipc endpoint, in a folder that is removed with it.
 pub struct IpcName {
     path: PathBuf,
 }
@@ -159,7 +159,7 @@ impl Drop for IpcName {
     }
 }
 
-/// An inproc endpoint that nobody else uses.
+/// A unique inproc endpoint.
 pub fn inproc_name() -> String {
     static NEXT: AtomicU32 = AtomicU32::new(0);
     format!("inproc://{}", NEXT.fetch_add(1, Ordering::Relaxed))
@@ -199,7 +199,7 @@ pub fn text(message: &Message) -> String {
     frames.join("/")
 }
 
-/// What the helpers below add to sockets.
+/// Methods that the helpers below add to sockets.
 pub trait SocketExt {
     /// Sets a numeric option.
     fn int(&self, id: i32, value: i64);
@@ -282,7 +282,7 @@ pub struct Monitor {
 pub struct Seen {
     /// A value of [`EventKind`].
     pub kind: u16,
-    /// What `kind` says that it is.
+    /// The value, whose meaning depends on `kind`.
     pub value: u32,
     /// The endpoint it happened to.
     pub endpoint: String,
@@ -312,7 +312,7 @@ impl Monitor {
             .map(|message| read_event(&message))
     }
 
-    /// Skips what comes before an event of this kind, and returns it.
+    /// Skips other events up to the first one of this kind, and returns it.
     pub fn wait_for(&self, kind: EventKind) -> Seen {
         loop {
             let seen = self.next();
@@ -332,7 +332,7 @@ fn read_event(message: &Message) -> Seen {
     }
 }
 
-/// Runs `work` in so many threads and waits for all of them; a panic of one is a panic of the caller.
+/// Runs `work` in `count` threads and waits for all of them. If one panics, the caller panics.
 pub fn in_threads(count: usize, work: impl Fn(usize) + Send + Sync + 'static) {
     let work = Arc::new(work);
     let threads: Vec<_> = (0..count)

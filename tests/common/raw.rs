@@ -1,4 +1,4 @@
-//! A peer made of a plain TCP connection, which says what it likes.
+//! A peer on a plain TCP connection, which can send anything.
 
 use std::io::{Read, Result, Write};
 use std::net::TcpStream;
@@ -42,7 +42,7 @@ pub fn frame(flags: u8, body: &[u8]) -> Vec<u8> {
     frame
 }
 
-/// Connects to the endpoint of a socket and says nothing.
+/// Connects to the endpoint of a socket and sends nothing.
 pub fn dial(endpoint: &str) -> TcpStream {
     let stream = TcpStream::connect(super::address(endpoint)).unwrap();
     stream.set_nodelay(true).unwrap();
@@ -83,7 +83,7 @@ pub fn read_frame(stream: &mut TcpStream) -> Result<(u8, Vec<u8>)> {
     Ok((flags[0] & !LONG, body))
 }
 
-/// Waits until the other side has closed the connection, whatever it says before that.
+/// Waits until the other side has closed the connection, and ignores what it sends before that.
 pub fn wait_for_close(mut stream: &TcpStream) {
     let mut sink = [0; 4096];
     while stream.read(&mut sink).is_ok_and(|n| n > 0) {}
@@ -106,7 +106,7 @@ impl Random {
         (self.0 >> 11) as usize % limit
     }
 
-    /// So many random bytes.
+    /// Returns `count` random bytes.
     pub fn bytes(&mut self, count: usize) -> Vec<u8> {
         (0..count).map(|_| self.below(256) as u8).collect()
     }

@@ -447,7 +447,7 @@ def test_a_secret_key_is_not_read_through_a_link(tmp_path):
     assert certs.load_certificate(links / "public.key") == (public, None)
     with pytest.raises(OSError, match="through a link"):
         certs.load_certificate(links / "secret.key")
-    sockets = pytest.importorskip("zeroxide.spark.sockets")
+    sockets = pytest.importorskip("zeroxide.spark._sockets")
     assert sockets.look_up("zmq.curve_secretkey", f"file:{secret_file}") == secret.decode()
     with pytest.raises(ValueError, match="through a link"):
         sockets.look_up("zmq.curve_secretkey", f"file:{links / 'secret.key'}")

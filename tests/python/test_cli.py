@@ -3,6 +3,8 @@
 import importlib
 import json
 import os
+import pty
+import select
 import shutil
 import signal
 import subprocess
@@ -94,6 +96,8 @@ MISTAKES = {
     "keygen --nam alice": ["no option --nam", "did you mean '--name'?"],
     "groups": ["required: ENDPOINT"],
     "groups tcp://127.0.0.1:1 --timeout soon": ["--timeout: expected a number of seconds"],
+    "keygen --name a/b": ["--name", "without a folder, got 'a/b'", "--directory takes the folder"],
+    "keygen --name a --directory /proc/x/y": ["--directory: cannot write to '/proc/x/y'"],
     "completion tcsh": ["expected bash, zsh or fish, got 'tcsh'"],
 }
 
@@ -138,10 +142,12 @@ def test_completions_are_in_step(run, shell):
     assert "retention" in script and "keygen" in script
 
 
+def shell_named(name):
+    return shutil.which(name) or pytest.skip(f"needs {name}")
+
+
 def test_bash_completes(run, tmp_path):
-    bash = shutil.which("bash")
-    if bash is None:
-        pytest.skip("needs bash")
+    bash = shell_named("bash")
     (tmp_path / "script").write_text(run("completion", "bash"))
 
     def complete(*words):
@@ -156,6 +162,71 @@ def test_bash_completes(run, tmp_path):
     assert complete("zeroxide", "collector", "--retention-h") == ["--retention-hours"]
     assert complete("zeroxide", "collector", "--framing", "t") == ["topic-first"]
     assert complete("zeroxide", "proxy", "pip") == ["pipeline"]
+
+
+# Typed text, Tab included, and the words of the command afterwards.
+TABS = {
+    "coll\t": "collector",
+    "collector --retention-h\t": "collector --retention-hours",
+    "collector --framing top\t": "collector --framing topic-first",
+    "completion fi\t": "completion fish",
+}
+ZSH = {
+    "source": "source <(cat {script})",
+    "eval": 'eval "$(cat {script})"',
+    "source, after compinit": "autoload -Uz compinit; compinit -D; source {script}",
+    "fpath": "fpath=({folder} $fpath); autoload -Uz compinit; compinit -D",
+}
+
+
+@pytest.mark.parametrize("way", ZSH)
+def test_zsh_completes(run, tmp_path, way):
+    zsh = shell_named("zsh")
+    script = tmp_path / "_zeroxide"
+    script.write_text(run("completion", "zsh"))
+    main, side = pty.openpty()
+    environment = {**os.environ, "HOME": str(tmp_path), "TERM": "vt100"}
+    shell = subprocess.Popen(
+        [zsh, "-f", "-i"], stdin=side, stdout=side, stderr=side, env=environment, close_fds=True
+    )
+    os.close(side)
+    said = ""
+
+    def say(line, *, until):
+        nonlocal said
+        os.write(main, line.encode())
+        while until not in said:
+            ready, _, _ = select.select([main], [], [], PATIENCE)
+            assert ready, said
+            said += os.read(main, 4096).decode(errors="replace")
+        said = said.partition(until)[2]
+
+    try:
+        say(f"{ZSH[way].format(script=script, folder=tmp_path)}\n", until="\n")
+        say('zeroxide() { print -r "ran[$*]"; }; print -r "rea"dy\n', until="ready")
+        for typed, words in TABS.items():
+            say(f"zeroxide {typed}\n", until=f"ran[{words}]")
+    finally:
+        os.close(main)
+        shell.kill()
+        shell.wait()
+
+
+def test_fish_completes(run, tmp_path):
+    fish = shell_named("fish")
+    script = tmp_path / "zeroxide.fish"
+    script.write_text(run("completion", "fish"))
+    for typed, words in TABS.items():
+        asked = typed.removesuffix("\t")
+        done = subprocess.run(
+            [fish, "--no-config", "-c", f"source {script}; complete -C 'zeroxide {asked}'"],
+            capture_output=True,
+            text=True,
+            check=True,
+            env={**os.environ, "HOME": str(tmp_path)},
+        )
+        offered = [line.split("\t")[0] for line in done.stdout.splitlines()]
+        assert offered == [words.split()[-1]]
 
 
 def test_keygen(zmq, tmp_path, run):

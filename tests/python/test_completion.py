@@ -1,9 +1,12 @@
-"""What completion offers: names that programs use, each once, and nothing that only the package needs."""
+"""Completion offers names that programs use, each once, and nothing that only the package needs."""
 
 import importlib
+import importlib.util
 import keyword
+import pkgutil
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -20,8 +23,6 @@ ABSENT = (
     "busy_poll",
     "recovery_ivl",
 )
-
-MODULES = ["zeroxide", "zeroxide.asyncio", "zeroxide.green"]
 
 
 def public(names):
@@ -67,19 +68,67 @@ def test_a_context_offers_its_options_in_lower_case(context):
     assert [name for name in names if not name.islower()] == []
 
 
-@pytest.mark.parametrize("name", MODULES)
-def test_a_module_offers_what_it_exports_and_its_parts(name):
-    if name.endswith("green"):
-        pytest.importorskip("gevent")
-    module = importlib.import_module(name)
-    offered = public(dir(module))
-    assert len(offered) == len(set(offered))
-    assert set(public(module.__all__)) <= set(offered)
-    for extra in set(offered) - set(module.__all__):
-        # A part of the package, or a class of it that is imported when it is used.
-        part = getattr(module, extra)
-        assert getattr(part, "__module__", part.__name__).startswith("zeroxide"), extra
-    assert not any(keyword.iskeyword(name) for name in offered)
+# Parts of the package that programs do not import, by tools/docstrings.py; a deprecated name for a module of tornado;
+# and modules for old programs, which are in another folder.
+ELSEWHERE = ("zeroxide.eventloop.ioloop",)
+
+
+def public_modules():
+    tool = pytest.importorskip("griffe") and load_tool("docstrings")
+    package = importlib.import_module("zeroxide")
+    folder = package.__path__[:1]
+    found = ["zeroxide"]
+    for module in pkgutil.walk_packages(folder, "zeroxide."):
+        name = module.name
+        if name.startswith((*tool.INTERNAL, *ELSEWHERE)) or "._" in name:
+            continue
+        try:
+            imported = importlib.import_module(name)
+        except ModuleNotFoundError as error:
+            assert not (error.name or "").startswith("zeroxide"), error  # an optional package
+            continue
+        if "_compat" not in (getattr(imported, "__file__", None) or ""):
+            found.append(name)
+    return found
+
+
+def load_tool(name):
+    path = Path(__file__).parents[2] / "tools" / f"{name}.py"
+    spec = importlib.util.spec_from_file_location(name, path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_modules_offer_what_they_export_and_their_public_parts():
+    modules = public_modules()
+    assert {"zeroxide.pipeline", "zeroxide.spark", "zeroxide.asyncio"} <= set(modules)
+    for name in modules:
+        module = importlib.import_module(name)
+        offered = public(dir(module))
+        assert len(offered) == len(set(offered)), name
+        assert set(public(module.__all__)) <= set(offered), name
+        for extra in set(offered) - set(module.__all__):
+            part = getattr(module, extra, None) or importlib.import_module(f"{name}.{extra}")
+            # A public part of the package, or a class of it that is imported when it is used.
+            is_part = f"{name}.{extra}" in modules or (
+                name == "zeroxide" and isinstance(part, type)
+            )
+            assert is_part, f"dir({name}) shows {extra}"
+        assert not any(keyword.iskeyword(name) for name in offered)
+
+
+def test_public_classes_say_that_they_belong_to_public_modules():
+    modules = public_modules()
+    private = []
+    for name in modules:
+        module = importlib.import_module(name)
+        for exported in module.__all__:
+            value = getattr(module, exported)
+            home = value.__module__ if isinstance(value, type) else ""
+            if "._" in home and not exported.startswith("_"):
+                private.append(f"{name}.{exported} is of {home}")
+    assert private == []
 
 
 def test_producers_are_offered_before_their_first_use():

@@ -82,6 +82,59 @@ def test_the_pods_restrict_access(manifests):
         assert container[probe]["httpGet"]["path"] in ("/live", "/health")
 
 
+@pytest.fixture(scope="module")
+def compose():
+    """The services of the Compose example, by name."""
+    yaml = pytest.importorskip("yaml")
+    return yaml.safe_load((DEPLOY / "compose.yaml").read_text())
+
+
+def test_compose_is_closed_to_others(compose, options):
+    collector = compose["services"]["collector"]
+    flags = {word.partition("=")[0] for word in collector["command"][1:]}
+    assert "--dir" in flags <= options
+    assert (DEPLOY / collector["build"]["context"]).resolve() == ROOT
+    assert (ROOT / collector["build"]["dockerfile"]).is_file()
+    # Without keys, only these services may reach it, and this machine its page.
+    assert all(port.startswith("127.0.0.1:") for port in collector["ports"])
+    assert not any("5555" in port for port in collector["ports"])
+    for service in compose["services"].values():
+        assert "networks" not in service and "network_mode" not in service
+        for volume in service["volumes"]:
+            source = volume.partition(":")[0]
+            assert source in compose["volumes"] or (DEPLOY / source).resolve() == ROOT / "examples"
+
+
+def test_compose_services_work_together(compose, directory):
+    """Their commands, with other addresses and folders, and without containers."""
+    endpoint = f"ipc://{directory}/collector"
+
+    def started(name, words):
+        replaced = {
+            "tcp://*:5555": endpoint,
+            "tcp://collector:5555": endpoint,
+            "0.0.0.0:8080": "127.0.0.1:0",
+        }
+        replaced |= {"/data/log": str(directory / "log"), "/examples": str(ROOT / "examples")}
+        for before, after in replaced.items():
+            words = [word.replace(before, after) for word in words]
+        return subprocess.Popen(words, stdout=subprocess.PIPE, text=True)
+
+    services = compose["services"]
+    commands = {"collector": [sys.executable, "-m", "zeroxide", *services["collector"]["command"]]}
+    for name in ("producer", "reader"):
+        python, *words = services[name]["entrypoint"]
+        assert python == "python" and services[name]["depends_on"].keys() == {"collector"}
+        commands[name] = [sys.executable, *words]
+    processes = [started(name, words) for name, words in commands.items()]
+    try:
+        assert re.match(r"0 temperature/\w+: ", processes[-1].stdout.readline())
+    finally:
+        for process in processes:
+            process.kill()
+            process.communicate()
+
+
 def test_only_chosen_pods_reach_them(manifests):
     policy = manifests["NetworkPolicy"]["spec"]
     pods = manifests["StatefulSet"]["spec"]["template"]["metadata"]["labels"]

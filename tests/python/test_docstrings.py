@@ -5,6 +5,7 @@ import doctest
 import importlib
 import inspect
 import pkgutil
+import re
 import types
 from collections.abc import Iterator
 from pathlib import Path
@@ -56,6 +57,39 @@ def test_the_stub_has_the_text_of_the_module() -> None:
         found = inspect.getattr_static(where, member)
         assert found.__doc__ is not None, f"{name} has no docstring at run time"
         assert inspect.cleandoc(found.__doc__) == text, name
+
+
+# The sections of the specifications that docstrings name, as in the repository zeromq/rfc.
+SECTIONS = {
+    "24/ZMTP-PLAIN": {"Implementation"},
+    "25/ZMTP-CURVE": {"Implementation"},
+    "26/CURVEZMQ": {"CurveZMQ Commands", "The INITIATE Command"},
+    "27/ZAP": {"Message Format", "The PLAIN Mechanism", "The CURVE Mechanism"},
+    "28/REQREP": {f"The {kind} Socket Type" for kind in ("REQ", "REP", "DEALER", "ROUTER")},
+    "29/PUBSUB": {f"The {kind} Socket Type" for kind in ("PUB", "XPUB", "SUB", "XSUB")},
+    "30/PIPELINE": {"The PUSH Socket Type", "The PULL Socket Type"},
+    "31/EXPAIR": {"The PAIR Socket Type"},
+    "32/Z85": {"Formal Specification"},
+    "37/ZMTP": {
+        *("Authentication and Confidentiality", "Commands", "Connection Heartbeating"),
+        *("Connection Metadata", "Error Handling", "Messages", "The Identity Property"),
+        "The NULL Security Mechanism",
+    },
+}
+
+
+def test_sources_name_sections_that_exist() -> None:
+    package = STUB.parent
+    named = 0
+    for path in [*package.rglob("*.py"), *package.rglob("*.pyi")]:
+        for number, sections in re.findall(
+            r'\b(\d{2}/[A-Z][A-Z0-9-]+)((?:, sections? "[^"{]+"(?: and "[^"]+")*)?)',
+            path.read_text(),
+        ):
+            found = set(re.findall(r'"([^"]+)"', sections))
+            assert found <= SECTIONS[number], f"{path.name}: {number} has no section {found}"
+            named += len(found)
+    assert named > 50
 
 
 def public_modules() -> list[types.ModuleType]:

@@ -1,8 +1,19 @@
-"""The programs of examples/*.py do what their docstrings promise, over ipc so that they need no port."""
+"""The examples do what their docstrings promise, over ipc where they need no port."""
 
+import ast
+import asyncio
+import contextlib
+import importlib.util
+import io
+import json
 import re
+import subprocess
+from pathlib import Path
 
-from programs import interrupt, line, output
+import pytest
+from programs import ROOT, interrupt, line, output
+
+EXAMPLES = ROOT / "examples"
 
 
 def test_hello(programs, directory) -> None:
@@ -33,3 +44,176 @@ def test_pipeline(programs, directory) -> None:
     assert output(sink).startswith(f"50 results, {work[1]} ms of work in ")
     for worker in workers:
         interrupt(worker)
+
+
+@pytest.mark.zeroxide_only
+def test_asyncio(programs) -> None:
+    said = programs.run("echo_asyncio.py", 5)
+    assert sorted(said.splitlines()) == [f"REQUEST {number}" for number in range(5)]
+
+
+@pytest.mark.zeroxide_only
+def test_curve(programs) -> None:
+    received, answered, turned_away = programs.run("curve.py").splitlines()
+    assert received == "the server received the secret recipe"
+    assert answered == "the client received thanks"
+    assert re.fullmatch(r"the stranger was turned away: .+", turned_away), turned_away
+
+
+@pytest.fixture
+def collector(directory):
+    from zeroxide.pipeline import Collector
+
+    with Collector(directory / "log", f"ipc://{directory}/collector") as collector:
+        yield collector
+
+
+@pytest.mark.zeroxide_only
+def test_readings(programs, collector) -> None:
+    # Without a count, the reader waits for rows that are not there yet.
+    reader = programs.start("readings_reader.py", collector.endpoint)
+    for _ in range(2):
+        said = programs.run("readings_producer.py", collector.endpoint, 20)
+        assert said == "20 readings are on the collector's disk\n"
+    for offset in range(40):
+        found = re.fullmatch(r"(\d+) temperature/(kitchen|cellar): \d+\.\d degrees", line(reader))
+        assert found is not None and int(found[1]) == offset
+    interrupt(reader)
+    # The next one begins where that one ended; its last commit may have been on its way.
+    programs.run("readings_producer.py", collector.endpoint, 5)
+    rest = programs.run("readings_reader.py", collector.endpoint, 5).splitlines()
+    assert int(rest[0].split()[0]) in (39, 40)
+
+
+class Client:
+    """Speaks ASGI to an application, as a server does."""
+
+    def __init__(self, app) -> None:
+        self.app = app
+        self.to_app, self.from_app = asyncio.Queue(), asyncio.Queue()
+
+    async def __aenter__(self):
+        self.living = asyncio.create_task(
+            self.app({"type": "lifespan"}, self.to_app.get, self.from_app.put)
+        )
+        await self.to_app.put({"type": "lifespan.startup"})
+        assert (await self.from_app.get())["type"] == "lifespan.startup.complete"
+        return self
+
+    async def __aexit__(self, *_) -> None:
+        await self.to_app.put({"type": "lifespan.shutdown"})
+        assert (await self.from_app.get())["type"] == "lifespan.shutdown.complete"
+        await self.living
+
+    async def ask(self, method: str, path: str, *body: bytes) -> tuple[int, str]:
+        parts = [
+            {"type": "http.request", "body": part, "more_body": number < len(body)}
+            for number, part in enumerate(body, 1)
+        ]
+        parts = iter(parts or [{"type": "http.request"}])
+
+        async def receive():
+            return next(parts)
+
+        answer = []
+
+        async def send(event) -> None:
+            answer.append(event)
+
+        scope = {
+            "type": "http",
+            "asgi": {"version": "3.0"},
+            "http_version": "1.1",
+            "method": method,
+            "path": path,
+            "raw_path": path.encode(),
+            "query_string": b"",
+            "headers": [],
+        }
+        await self.app(scope, receive, send)
+        head, *rest = answer
+        return head["status"], b"".join(part.get("body", b"") for part in rest).decode()
+
+
+def loaded(name: str):
+    spec = importlib.util.spec_from_file_location(name, EXAMPLES / f"{name}.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.mark.zeroxide_only
+@pytest.mark.parametrize(
+    ("name", "first", "second"),
+    [("web_asgi", "offset 0", "offset 1"), ("web_fastapi", '{"offset":0}', '{"offset":1}')],
+)
+def test_web(collector, monkeypatch, name, first, second) -> None:
+    if name == "web_fastapi":
+        pytest.importorskip("fastapi")
+    monkeypatch.setenv("COLLECTOR", collector.endpoint)
+
+    async def main() -> None:
+        async with Client(loaded(name).app) as client:
+            assert await client.ask("POST", "/temperature", b"21", b".5") == (200, first)
+            assert await client.ask("POST", "/rain/cellar", b"0") == (200, second)
+            assert (await client.ask("GET", "/temperature"))[0] == 405
+
+    asyncio.run(main())
+    topics = {one["topic"]: one["bytes"] for one in collector.stats()["topics"]}
+    assert topics == {"temperature": 4, "rain/cellar": 1}
+
+
+def run_cells(path: Path) -> list[str]:
+    """What the cells of a notebook print; the value of a last expression is printed as Jupyter does it."""
+    shared: dict[str, object] = {}
+    printed = []
+    for cell in json.loads(path.read_text())["cells"]:
+        if cell["cell_type"] != "code":
+            continue
+        tree = ast.parse("".join(cell["source"]))
+        last = tree.body.pop() if isinstance(tree.body[-1], ast.Expr) else None
+        with contextlib.redirect_stdout(io.StringIO()) as text:
+            exec(compile(tree, path.name, "exec"), shared)
+            if last is not None:
+                value = eval(compile(ast.Expression(last.value), path.name, "eval"), shared)
+                if value is not None:
+                    print(repr(value))
+        printed.append(text.getvalue())
+    return printed
+
+
+@pytest.mark.zeroxide_only
+def test_the_notebook() -> None:
+    pytest.importorskip("pyarrow")
+    notebook = json.loads((EXAMPLES / "readings.ipynb").read_text())
+    assert (notebook["nbformat"], notebook["nbformat_minor"]) == (4, 5)
+    kept = []
+    for cell in notebook["cells"]:
+        assert cell["cell_type"] in ("code", "markdown") and re.fullmatch("[a-z0-9-]+", cell["id"])
+        assert "".join(cell["source"]).strip()
+        if cell["cell_type"] == "code":
+            texts = [one.get("text") or one["data"]["text/plain"] for one in cell["outputs"]]
+            kept.append("".join("".join(text).rstrip("\n") + "\n" for text in texts))
+    assert run_cells(EXAMPLES / "readings.ipynb") == kept
+
+
+@pytest.mark.zeroxide_only
+def test_the_index_lists_every_example() -> None:
+    index = (EXAMPLES / "README.md").read_text()
+    linked = set(re.findall(r"\]\(([^)#]+)\)", index))
+    for link in linked:
+        assert (EXAMPLES / link).exists(), link
+    tracked = subprocess.check_output(
+        ["git", "ls-files", "--cached", "--others", "--exclude-standard", "."],
+        cwd=EXAMPLES,
+        text=True,
+    )
+    named = {Path(link).parts[0] for link in linked if not link.startswith(("..", "deploy/"))}
+    named |= {link for link in linked if link.startswith("deploy/")}
+    for one in set(tracked.split()) - {"README.md"}:
+        top = one if one.startswith("deploy/") else Path(one).parts[0]
+        if one.endswith((".rs", ".dockerignore")):
+            continue
+        assert top in named, one
+    for program in re.findall(r"`(?:python|uvicorn --app-dir|fastapi run) (examples\S*)`", index):
+        assert (ROOT / program).is_file(), program

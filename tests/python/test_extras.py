@@ -8,7 +8,7 @@ import pytest
 
 pytestmark = pytest.mark.zeroxide_only
 
-# What a program does, the package that it lacks, and the extra that brings it.
+# A call, the package that it lacks, and the extra that installs it.
 USES = {
     "import zeroxide.green": ("gevent", "gevent"),
     "import zeroxide.green.eventloop.zmqstream": ("gevent", "gevent"),

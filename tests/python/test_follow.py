@@ -32,7 +32,7 @@ def client(collector):
 
 
 def waiting(collector, count=1):
-    """Waits until so many followers wait for rows."""
+    """Waits until `count` followers wait for rows."""
     eventually(lambda: collector.stats()["followers"] == count)
 
 
@@ -147,6 +147,24 @@ def test_closing_ends_a_wait_in_another_thread(collector, client):
     assert follower.result() == []
     assert rows.closed
     assert "closed" in repr(rows)
+
+
+def test_closing_the_client_ends_the_loops_over_its_followers(collector):
+    client = Client(collector.endpoint, timeout_s=PATIENCE)
+    collector.append([b"a"])
+    early, late = client.follow(), client.follow(start="latest")
+    assert next(early).value == b"a"
+    loops = [Background(list, rows) for rows in (early, late)]
+    waiting(collector, 2)
+    client.close()
+    assert [loop.result() for loop in loops] == [[], []]
+    assert early.closed and late.closed
+    with pytest.raises(StopIteration):
+        next(early)
+    # The client itself can be used again.
+    assert client.info().latest == 1
+    assert values(client.follow(), 1) == [b"a"]
+    client.close()
 
 
 def test_tables_instead_of_rows(collector, client):
@@ -403,6 +421,25 @@ def test_asyncio_closing_and_time_end_a_loop(collector):
             await rows.close()
             assert await asyncio.wait_for(following, PATIENCE) == []
             assert [row async for row in client.follow(timeout_s=0.05)] == []
+
+    asyncio.run(main())
+
+
+def test_asyncio_closing_the_client_ends_the_loops_over_its_followers(collector):
+    async def everything(rows):
+        return [row.value async for row in rows]
+
+    async def main():
+        client = pipeline.AsyncClient(collector.endpoint, timeout_s=PATIENCE)
+        never_begun = client.follow()
+        following = [asyncio.create_task(everything(client.follow())) for _ in range(2)]
+        while collector.stats()["followers"] < 2:
+            await asyncio.sleep(0.001)
+        await client.close()
+        assert await asyncio.wait_for(asyncio.gather(*following), PATIENCE) == [[], []]
+        assert await everything(never_begun) == []
+        assert (await client.info()).latest == 0
+        await client.close()
 
     asyncio.run(main())
 

@@ -15,7 +15,7 @@ HEAVY = {
 
 
 def loaded(module: str, *before: str) -> set[str]:
-    """What an import loads that an interpreter has not loaded already."""
+    """The modules that an import loads in addition to the interpreter's own."""
     code = f"""if True:
         import sys
         for name in {before!r}:

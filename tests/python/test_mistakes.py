@@ -16,7 +16,7 @@ import pytest
 
 pytestmark = pytest.mark.zeroxide_only
 
-# The timeout of calls that wait in vain, in ms.
+# The timeout of calls that nothing completes, in ms.
 SHORT = 20
 
 
@@ -224,7 +224,7 @@ def test_sending_on_a_socket_that_only_receives(any_kind, kind, peer, call):
     )
 
 
-# ---- waiting in vain -----------------------------------------------------------------
+# ---- waiting for nothing -----------------------------------------------------------------
 
 AGAIN = "Resource temporarily unavailable: "
 
@@ -343,6 +343,11 @@ def test_waiting_for_peers_that_do_not_come(any_kind):
     push.connect("tcp://127.0.0.1:1")
     expected = "0 of 1 peers are connected at tcp://127.0.0.1:1 (connecting)"
     waits_in_vain(any_kind, expected, lambda: push.wait_connected(timeout=SHORT))
+    pull = any_kind.socket(zmq.PULL)
+    pull.bind("tcp://127.0.0.1:*")
+    # The count is not repeated for the only endpoint.
+    expected = f"0 of 1 peers are connected at {pull.last_endpoint.decode()}"
+    waits_in_vain(any_kind, expected, lambda: pull.wait_connected(timeout=SHORT))
     expected = "0 of 2 peers are subscribed: this socket is neither bound nor connected"
     waits_in_vain(any_kind, expected, lambda: pub.wait_subscribed("", 2, SHORT))
 
@@ -610,22 +615,22 @@ ROWS: list[tuple[Callable[[Any, Any], Any], type[BaseException] | str, str]] = [
     (
         lambda zmq, c: setattr(c.socket(zmq.PUSH), "lingr", 1),
         AttributeError,
-        "'Socket' has no option or attribute 'lingr': did you mean 'linger'?",
+        "'Socket' has no option or attribute 'lingr'; did you mean 'linger'?",
     ),
     (
         lambda zmq, c: setattr(c.socket(zmq.PUSH), "RCVHMW", 1),
         AttributeError,
-        "'Socket' has no option or attribute 'RCVHMW': did you mean 'rcvhwm'?",
+        "'Socket' has no option or attribute 'RCVHMW'; did you mean 'rcvhwm'?",
     ),
     (
         lambda zmq, c: setattr(c, "io_thread", 1),
         AttributeError,
-        "'Context' has no option or attribute 'io_thread': did you mean 'io_threads'?",
+        "'Context' has no option or attribute 'io_thread'; did you mean 'io_threads'?",
     ),
     (
         lambda zmq, c: c.lingr,
         AttributeError,
-        "'Context' has no option or attribute 'lingr': did you mean 'linger'?",
+        "'Context' has no option or attribute 'lingr'; did you mean 'linger'?",
     ),
     (
         lambda zmq, c: setattr(c.socket(zmq.PUSH), "qqqqqq", 1),

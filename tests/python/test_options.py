@@ -53,7 +53,7 @@ def test_numbers(zmq, name, default, other):
         socket.set(option, other)
         assert socket.get(option) == other
         assert getattr(socket, name.lower()) == getattr(socket, name) == other
-        if name != "HEARTBEAT_TIMEOUT":  # whose default cannot be set
+        if name != "HEARTBEAT_TIMEOUT":  # options whose default cannot be set
             setattr(socket, name.lower(), default)
             assert socket.getsockopt(option) == default
         socket.setsockopt(option, other)

@@ -1,5 +1,6 @@
 """Messages sent part by part: a last part that fails ends the message."""
 
+import itertools
 import threading
 
 import pytest
@@ -120,6 +121,16 @@ def test_an_argument_that_is_not_a_part_changes_nothing(zmq, sockets):
     push.send(b"body")
     assert pull.recv_multipart() == [b"head", b"body"]
     assert unfinished(push) == 0
+
+
+def test_a_signal_ends_a_message_without_end(zmq, sockets):
+    pull, push = sockets.pair(zmq.PULL, zmq.PUSH, "inproc")
+    with alarms(raise_at=2), pytest.raises(Interruption):
+        # Many enough to take longer than two signals; without end, a failure of this test would take all memory.
+        push.send_multipart(itertools.repeat(b"", 8_000_000))
+    assert push.stats()["sent"] == 0
+    push.send(b"the next one")
+    assert pull.recv_multipart() == [b"the next one"]
 
 
 def test_a_received_frame_that_had_more_is_a_message(zmq, sockets):

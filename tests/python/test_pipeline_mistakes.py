@@ -41,6 +41,17 @@ CLIENT = {
     "follow(timeout_s=-1)": (ValueError, "timeout_s must be at least 0, not -1"),
     "follow(max_bytes=0)": (ValueError, "max_bytes must be at least 1"),
     "follow(group=5)": (TypeError, "group takes a name, which is a str, not 5"),
+    "follow(topics=[1])": (TypeError, "topics takes a topic, which is a str, or a list", "not [1]"),
+    "fetch_tables(0, 1, topics=5)": (TypeError, "topics takes a topic, which is a str", "not 5"),
+    "fetch_tables(0, 1, max_bytes='x')": (TypeError, "max_bytes takes a number of bytes", "'x'"),
+    "fetch_tables(0, 1, headers=1)": (TypeError, "headers takes True or False, not 1"),
+    "fetch_tables(0, 2**70)": (ValueError, "end takes an offset, not 1180591620717411303424"),
+    "offset_at(float('nan'))": (ValueError, "timestamp takes a datetime", "not nan"),
+    "offset_after('x', 1)": (TypeError, "start takes an offset, which is an int, not 'x'"),
+    "committed(5)": (TypeError, "group takes a name, which is a str, not 5"),
+    "drop_group(5)": (TypeError, "group takes the name of a group, which is a str, not 5"),
+    "publish('q', 0, [5])": (TypeError, "parts takes a list of (partition, attempt, number of"),
+    "abort('q', 'x')": (TypeError, "batch takes a whole number, not 'x'"),
     "commit(2, 'etl')": (TypeError, "group takes a name, which is a str, not 2"),
     "commit('etl', '2')": (TypeError, "offset takes an offset, which is an int, not '2'"),
     "commit('etl', 99)": (pipeline.Refused, "cannot have read up to 99: the log ends at 0"),
@@ -56,11 +67,23 @@ def test_mistakes_with_a_client(client, call):
         assert part in str(raised.value)
 
 
+def test_a_range_of_an_empty_log(client):
+    assert list(client.fetch_tables(0, client.info().latest)) == []
+    with pytest.raises(pipeline.DataLoss) as raised:
+        list(client.fetch_tables(0, 1))
+    assert "has no rows (the next one gets offset 0)" in str(raised.value)
+    assert "not written yet" in str(raised.value)
+
+
 PRODUCER = {
     "send(5)": (TypeError, "rows hold bytes or str, not int", "json.dumps"),
     "send({'a': 1})": (TypeError, "rows hold bytes or str, not dict"),
     "send(b'x', topic=5)": (TypeError, "rows hold bytes or str, not int"),
     "send_batch([1])": (TypeError, "rows hold bytes or str, not int"),
+    "send(b'x', headers=5)": (TypeError, "headers are a dict, or a list of pairs", "not 5"),
+    "send(b'x', timestamp=2**70)": (ValueError, "a timestamp is a whole number of microseconds"),
+    "send_batch(5)": (TypeError, "send_batch takes a list of values", "not 5"),
+    "flush('x')": (TypeError, "timeout_s takes a number, not 'x'"),
     "send_batch('text')": (TypeError, "send_batch takes many values; send takes one"),
     "send_batch([{'valu': b''}])": (ValueError, "a row has value, key, topic", "not 'valu'"),
 }
@@ -88,6 +111,16 @@ MADE = {
     "Client('tcp://a:1', timout_s=5)": (TypeError, "no option 'timout_s'; did you mean"),
     "Client('tcp://a:1', timeout_s='5')": (TypeError, "timeout_s takes a number, not '5'"),
     "Client('tcp://a:1', timeout_s=-1)": (ValueError, "timeout_s must be at least 0, not -1"),
+    "Client('tcp://a:1', retries=-1)": (ValueError, "retries must be at least 0, not -1"),
+    "Client('tcp://a:1', retries='x')": (TypeError, "retries takes a whole number, not 'x'"),
+    "Producer('tcp://a:1', spool=5)": (TypeError, "spool takes a path, which is a str or", "not 5"),
+    "Producer('tcp://a:1', linger_ms=None)": (TypeError, "linger_ms takes a number, not None"),
+    "Producer('tcp://a:1', batch_rows='x')": (TypeError, "batch_rows takes a whole number"),
+    "Producer('tcp://a:1', on_delivery=5)": (TypeError, "on_delivery takes a function of a Deliv"),
+    "Collector(5)": (TypeError, "directory takes a path, which is a str or a Path, not 5"),
+    "Collector(directory, flush_rows='x')": (TypeError, "flush_rows takes a whole number, not 'x'"),
+    "Collector(directory, subscribe=[5])": (TypeError, "subscribe takes addresses", "not 5"),
+    "Collector(directory, roles='x')": (TypeError, "roles takes a dict such as", "not 'x'"),
     "Collector(directory, rentention_bytes=1)": (TypeError, "did you mean 'retention_bytes'?"),
     "Collector(directory, retention_bytes='much')": (TypeError, "'100G', not 'much'"),
     "Collector(directory, retention_bytes=-1)": (ValueError, "must be at least 1 bytes, not -1"),

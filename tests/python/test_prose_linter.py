@@ -56,9 +56,17 @@ def test_python_is_checked_in_comments_strings_and_names_of_tests() -> None:
     ]
 
 
-def test_rust_is_checked_in_comments_and_strings() -> None:
-    program = '/// Nobody waits, for\n/// ever.\nlet nobody = b"nobody"; // fine\nErr("for good")\n'
-    assert phrases("a.rs", program) == [(1, "Nobody"), (1, "for ever"), (4, "for good")]
+def test_rust_is_checked_in_comments_strings_and_names_of_tests() -> None:
+    program = (
+        '/// Nobody waits, for\n/// ever.\nlet nobody = b"nobody"; // fine\nErr("for good")\n'
+        "#[test]\nfn nobody_waits() {}\nfn nobody_helps() {}\n"
+    )
+    assert phrases("a.rs", program) == [
+        (1, "Nobody"),
+        (1, "for ever"),
+        (4, "for good"),
+        (6, "nobody"),
+    ]
 
 
 def test_a_phrase_in_the_tree_fails_the_run(

@@ -30,7 +30,7 @@ RAW = REPOSITORY.replace("github.com", "raw.githubusercontent.com")
 
 @pytest.mark.parametrize("program", PROGRAMS, ids=["sockets", "asyncio", "log"])
 def test_program(program: str, tmp_path: Path) -> None:
-    """It prints what the comments behind its calls of print say."""
+    """It prints the text of the comment after each call of print."""
     expected = re.findall(r"print\(.*\)  # (.*)", program)
     assert expected
     ran = subprocess.run(

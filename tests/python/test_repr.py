@@ -1,4 +1,5 @@
-"""What objects look like in a debugger: their endpoints, peers and state, without a wait and without an error."""
+"""Objects in a debugger show their endpoints, peers and state, without a wait and without an
+error."""
 
 import inspect
 import threading

@@ -56,6 +56,13 @@ def test_every_page_can_be_edited(site: Path) -> None:
         assert f"/edit/main/{path}" in page, path
 
 
+def test_the_reference_shows_public_names_only(site: Path) -> None:
+    for page in (site / "api").glob("*.html"):
+        text = re.sub(r"<[^>]*>", "", page.read_text())
+        private = re.findall(r".*(?:\b_native\.|zeroxide\._|\bPending\[).*", text)
+        assert private == [], page.name
+
+
 def test_pages_show_the_version(site: Path) -> None:
     version = re.search(r'^version = "(.*)"', (ROOT / "Cargo.toml").read_text(), re.MULTILINE)
     assert version is not None

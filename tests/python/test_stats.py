@@ -1,4 +1,4 @@
-"""Counters: what was sent, received, queued and dropped, and why."""
+"""Counters of messages sent, received, queued and dropped, with the reasons."""
 
 import pytest
 from patterns import subscribe
@@ -43,7 +43,7 @@ def test_form(zmq, sockets):
         assert isinstance(peer["routing_id"], bytes)
         assert set(peer["dropped"]) == REASONS
         numbers = {"sent", "sent_bytes", "received", "received_bytes", "queued_out", "queued_in"}
-        assert set(stats) == {*numbers, "dropped", "no_subscriber", "peers"}
+        assert set(stats) == {*numbers, "dropped", "no_subscriber", "missed_events", "peers"}
         words = {"endpoint", "address", "routing_id", "connected", "waiting"}
         assert set(peer) == {*numbers, *words, "dropped"}
         assert all(isinstance(counts[name], int) for counts in (stats, peer) for name in numbers)

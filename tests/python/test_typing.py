@@ -1,4 +1,5 @@
-"""What type checkers make of programs: `tests/typed`, against the installed package, as users have it."""
+"""The results of type checkers for programs: `tests/typed`, against the installed package, as users
+have it."""
 
 import subprocess
 import sys

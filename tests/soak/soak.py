@@ -190,7 +190,7 @@ class Soak:
         self.remember_folders()
         os.kill(found.get(number) or found[max(found, key=str)], signal.SIGKILL)
 
-    # What runs
+    # The running processes
 
     def start(self, name: str) -> None:
         role, *rest = name.split()
@@ -357,7 +357,7 @@ class Soak:
         where = f"{self.told:5.0f} s, {self.rows():>9} rows, {self.batches():>3} batches"
         print(f"{where}: {what}", flush=True)
 
-    # What came of it
+    # The result
 
     def problems(self) -> list[str]:
         import pyarrow.compute as pc

@@ -8,9 +8,9 @@ import pyarrow as pa
 from pyspark.sql.types import StructType
 
 from zeroxide.pipeline import CollectorGone, DataLoss, Info, Refused
+from zeroxide.spark._log_reader import StreamReader
+from zeroxide.spark._schema import LOG_COLUMNS, spark_schema
 from zeroxide.spark.log_options import LogReadOptions
-from zeroxide.spark.log_reader import StreamReader
-from zeroxide.spark.schema import LOG_COLUMNS, spark_schema
 
 SECOND = 1_000_000
 A, B, C = "tcp://a:1", "tcp://b:1", "tcp://c:1"

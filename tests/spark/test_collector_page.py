@@ -60,6 +60,70 @@ def test_the_page_shows_what_the_collector_does(collector, browser):
     assert "does not answer" in browser.text("#state")
 
 
+# Names and values that would be markup, or would turn or hide the text around them.
+HOSTILE = "<b id=evil>&amp;\u202e\0"
+SHOWN = "<b id=evil>&amp;\\u{202e}\\u{0}"
+
+
+def test_the_page_shows_producers_topics_and_the_last_rows(collector, browser):
+    server = served(collector)
+    with Producer(collector.endpoint, name="<i>p</i>") as producer:
+        producer.send(HOSTILE, topic=f"room/{HOSTILE}", key=HOSTILE)
+        producer.send(b"\xff" * 300, topic="binary")
+        producer.flush(60)
+        browser.open(server.endpoint + "/")
+        producers = "return document.querySelector('#producers').innerText"
+        browser.until(producers, lambda text: "<i>p</i>\t1\tup" in text)
+        assert f"room/{SHOWN}\t1\t" in browser.run(
+            "return document.querySelector('#topics').innerText"
+        )
+    browser.until(producers, lambda text: "gone" in text)
+    looked = "return document.querySelector('#looked').textContent"
+    browser.run("document.querySelector('#look').requestSubmit()")
+    browser.until(looked, lambda text: text.startswith("The last 2 rows of offsets 0 to 2 "))
+    values = "return [...document.querySelectorAll('#rows code')].map(one => one.innerText)"
+    assert browser.run(values) == ["0x" + "ff" * 256 + " … and 44 bytes more", SHOWN]
+    assert "producer <i>p</i>, sequence number 1" in browser.text("#rows")
+    assert f"key {SHOWN}" in browser.text("#rows")
+    choose = "document.querySelector('#topic').value = {}; document.querySelector('#look').requestSubmit()"
+    browser.run(choose.format(json.dumps(f"room/{HOSTILE}")))
+    browser.until(values, [SHOWN].__eq__)
+    browser.run(choose.format("'no such topic'"))
+    browser.until(looked, "No such row in offsets 0 to 2.".__eq__)
+    assert browser.run("return document.querySelector('#evil')") is None
+    assert browser.run("return document.querySelectorAll('i, b').length") == 0
+    server.close()
+
+
+def test_the_page_stays_small(collector, browser):
+    server = served(collector)
+    collector.append([{"value": b"v", "topic": f"topic {number}"} for number in range(1500)])
+    with Client(collector.endpoint) as client:
+        for number in range(300):
+            client.commit(f"group {number}", 0)
+    browser.open(server.endpoint + "/")
+    count = "return document.querySelectorAll('#{} tr').length"
+    browser.until(count.format("topics"), (101).__eq__)
+    assert browser.run(count.format("groups")) == 101
+    assert "and 200 more groups" in browser.text("#groups")
+    assert "all other topics1,400" in browser.text("#topics")
+    server.close()
+
+
+def test_every_control_and_table_of_the_page_has_a_name(collector, browser):
+    server = served(collector, token=TOKEN)
+    browser.open(server.endpoint + "/")
+    unnamed = """
+        const named = one => one.getAttribute("aria-label") || one.labels?.length
+            || document.getElementById(one.getAttribute("aria-labelledby"))?.textContent
+            || (one.tagName === "BUTTON" && one.textContent);
+        return [...document.querySelectorAll("input, button, table, ol")]
+            .filter(one => !named(one)).map(one => one.outerHTML)"""
+    assert browser.run(unnamed) == []
+    assert browser.run("return document.querySelectorAll('th:not([scope])').length") == 0
+    server.close()
+
+
 def test_the_page_asks_for_the_token(collector, browser):
     server = served(collector, token=TOKEN)
     browser.open(server.endpoint + "/")
@@ -72,6 +136,10 @@ def test_the_page_asks_for_the_token(collector, browser):
     )
     browser.until("return document.querySelector('#state').className", "fine".__eq__)
     assert browser.run(form) is False
+    # Rows need it, too.
+    collector.append([b"a row"])
+    browser.run("document.querySelector('#look').requestSubmit()")
+    browser.until("return document.querySelector('#rows').textContent", lambda t: "a row" in t)
     server.close()
 
 

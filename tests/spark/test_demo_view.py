@@ -158,6 +158,13 @@ def test_the_chart_moves_in_a_browser(demo, view, browser):
     assert browser.text("#verdict") == "exact: 336,776 flights"
     SCREENSHOT.parent.mkdir(parents=True, exist_ok=True)
     browser.screenshot(SCREENSHOT)
+    # A page that is opened now has charts of the whole run.
+    browser.open(view.url)
+    assert browser.text("#verdict") == "exact: 336,776 flights"
+    points = (
+        "return document.querySelector('#lags polyline').getAttribute('points').split(' ').length"
+    )
+    assert browser.run(points) >= 10
     # Then the server ends, and the page does not change.
     view.close()
     assert browser.run("return document.querySelector('#verdict').hidden") is False

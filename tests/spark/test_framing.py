@@ -6,8 +6,8 @@ import pyarrow as pa
 import pytest
 from pyspark.sql.types import StructField, StructType
 
-from zeroxide.spark.framing import join, least_framing, split, to_record_batch, to_rows
-from zeroxide.spark.schema import COLUMNS, arrow_schema, spark_schema
+from zeroxide.spark._framing import join, least_framing, split, to_record_batch, to_rows
+from zeroxide.spark._schema import COLUMNS, arrow_schema, spark_schema
 
 
 def reading(framing, include_frames=False):

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from zeroxide.spark import java as finder
-from zeroxide.spark.java import VECTOR, JavaNotFound, ensure_java, examine
+from zeroxide.spark import _java as finder
+from zeroxide.spark._java import VECTOR, JavaNotFound, ensure_java, examine
 
 FAKE = """#!/bin/sh
 for argument in "$@"; do

@@ -4,7 +4,7 @@ import pytest
 
 from zeroxide import curve_public
 from zeroxide.auth import create_certificates
-from zeroxide.spark.sockets import look_up
+from zeroxide.spark._sockets import look_up
 
 SECRET, PUBLIC = "zmq.curve_secretkey", "zmq.curve_serverkey"
 
@@ -43,7 +43,7 @@ def test_a_wrong_key_is_named_at_once_by_source_and_sink(tmp_path, monkeypatch):
 
     from zeroxide import curve_keypair
     from zeroxide.pipeline import Collector, Refused
-    from zeroxide.spark.schema import spark_schema
+    from zeroxide.spark._schema import spark_schema
     from zeroxide.spark.source import ZeroMQDataSource
 
     server, own = curve_keypair(), curve_keypair()

@@ -8,9 +8,11 @@ import pytest
 from pyspark import TaskContext
 
 import zeroxide as zmq
-from zeroxide.spark import claims, live, sockets
-from zeroxide.spark.live import EndpointPartition
-from zeroxide.spark.schema import arrow_schema
+from zeroxide.spark import _claims as claims
+from zeroxide.spark import _live as live
+from zeroxide.spark import _sockets as sockets
+from zeroxide.spark._live import EndpointPartition
+from zeroxide.spark._schema import arrow_schema
 from zeroxide.spark.source import ZeroMQDataSource
 
 
@@ -189,7 +191,7 @@ def test_a_socket_option_with_a_bad_value(bound):
 
 def test_one_partition_per_endpoint():
     reader = ZeroMQDataSource({"mode": "live", "endpoint": "tcp://a:1,tcp://b:2"}).reader(
-        ZeroMQDataSource({"mode": "live"}).schema()
+        ZeroMQDataSource({"mode": "live", "endpoint": "tcp://a:1"}).schema()
     )
     partitions = reader.partitions()
     assert all(isinstance(partition, EndpointPartition) for partition in partitions)
@@ -239,4 +241,4 @@ def test_claims_are_forgotten_after_a_day(monkeypatch, tmp_path):
 def test_stream_reads_name_the_option_they_need():
     source = ZeroMQDataSource({"mode": "live", "endpoint": "tcp://a:1"})
     with pytest.raises(ValueError, match="a socket gives nothing twice"):
-        source.streamReader(source.schema())
+        source.streamReader(source.schema()).initialOffset()

@@ -6,7 +6,7 @@ from itertools import pairwise
 
 import pytest
 
-from zeroxide.spark.offsets import Position, Range, dump, load, ranges, share, split
+from zeroxide.spark._offsets import Position, Range, dump, load, ranges, share, split
 
 
 def test_json_and_back():

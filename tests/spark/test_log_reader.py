@@ -22,9 +22,10 @@ from logs import (
 from pyspark.sql import datasource
 
 from zeroxide.pipeline import CollectorGone, DataLoss, Refused
-from zeroxide.spark import log_reader, planning
-from zeroxide.spark.log_reader import LogBatchReader, PlainStreamReader, PushdownReader
-from zeroxide.spark.schema import arrow_schema, spark_schema
+from zeroxide.spark import _log_reader as log_reader
+from zeroxide.spark import _planning as planning
+from zeroxide.spark._log_reader import LogBatchReader, PlainStreamReader, PushdownReader
+from zeroxide.spark._schema import arrow_schema, spark_schema
 
 limits = pytest.importorskip("pyspark.sql.streaming.datasource", reason="needs Spark 4.2")
 

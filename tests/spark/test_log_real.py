@@ -9,7 +9,7 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable
 import zeroxide as zmq
 from zeroxide import Producer
 from zeroxide.pipeline import Client, Collector, Refused
-from zeroxide.spark.schema import arrow_schema
+from zeroxide.spark._schema import arrow_schema
 from zeroxide.spark.source import ZeroMQDataSource
 
 WAIT_S = 60

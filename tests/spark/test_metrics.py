@@ -6,8 +6,8 @@ from types import SimpleNamespace
 import pytest
 
 import zeroxide as zmq
+from zeroxide.spark._offsets import Position, dump
 from zeroxide.spark.metrics import TOPIC, MetricsListener, measure
-from zeroxide.spark.offsets import Position, dump
 
 
 def offsets(**positions):

@@ -11,8 +11,8 @@ from pyspark.sql import functions as f
 
 import zeroxide as zmq
 from zeroxide.spark import RpcError, RpcTimeout, Service, rpc
-from zeroxide.spark.calls import Calls, _Request, _Service, _Work
-from zeroxide.spark.ipc import from_stream, to_stream
+from zeroxide.spark._calls import Calls, _Request, _Service, _Work
+from zeroxide.spark._ipc import from_stream, to_stream
 
 LOCAL = "tcp://127.0.0.1:*"
 

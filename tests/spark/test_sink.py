@@ -16,10 +16,10 @@ from pyspark.sql.types import (
 )
 
 import zeroxide as zmq
-from zeroxide.spark.schema import spark_schema
-from zeroxide.spark.sink import Sent
+from zeroxide.spark._schema import spark_schema
+from zeroxide.spark._sink import Sent
+from zeroxide.spark._writers import to_record_batches
 from zeroxide.spark.source import ZeroMQDataSource
-from zeroxide.spark.writers import to_record_batches
 
 VALUE = spark_schema(["value"])
 

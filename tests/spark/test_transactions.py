@@ -9,11 +9,11 @@ import pytest
 from pyspark.sql.types import BinaryType, LongType, StringType, StructField, StructType
 
 from zeroxide.pipeline import Refused
-from zeroxide.spark import transactions
-from zeroxide.spark.schema import spark_schema
+from zeroxide.spark import _transactions as transactions
+from zeroxide.spark._schema import spark_schema
+from zeroxide.spark._transactions import Staged
+from zeroxide.spark._writers import Task
 from zeroxide.spark.source import ZeroMQDataSource
-from zeroxide.spark.transactions import Staged
-from zeroxide.spark.writers import Task
 
 VALUE = spark_schema(["value"])
 LOG = {"endpoint": "tcp://127.0.0.1:9", "socket": "log"}

@@ -215,7 +215,7 @@ def test_a_socket_that_never_waits_needs_no_descriptor(run, zmq, pipe):
     run(main())
 
 
-# ---- what is not there yet ----------------------------------------------------------
+# ---- messages that are not there yet ----------------------------------------------------------
 
 
 @pytest.fixture

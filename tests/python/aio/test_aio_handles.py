@@ -156,7 +156,7 @@ def test_two_loops_at_once(zmq, pipe):
     assert sorted(received) == list(range(count))
 
 
-def test_calls_do_not_wait_behind_those_of_a_closed_loop(zmq, pipe):
+def test_calls_do_not_wait_for_those_of_a_closed_loop(zmq, pipe):
     pull, push = pipe
     left = []
 

@@ -31,7 +31,7 @@ def guard(zmq, context):
 
 
 def options(zmq, mechanism):
-    """What the server sets, and what the client."""
+    """The options of the server, and those of the client."""
     if mechanism == "PLAIN":
         client = {"plain_username": USER.encode(), "plain_password": PASSWORD.encode()}
         return {"plain_server": 1}, client

@@ -18,7 +18,7 @@ MODULE = os.environ.get("ZEROXIDE_TEST_MODULE", "zeroxide")
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    config.addinivalue_line("markers", "differs(reason): what zeroxide does better than pyzmq")
+    config.addinivalue_line("markers", "differs(reason): an improvement over pyzmq")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -115,7 +115,7 @@ def test_out_of_turn(zmq, sockets):
         with pytest.raises(zmq.ZMQError) as caught:
             call(b"x")
         assert caught.value.errno == zmq.EFSM
-        # Behind that, zeroxide tells what comes first.
+        # After this text, zeroxide adds which call comes first.
         assert str(caught.value).startswith("Operation cannot be accomplished in current state")
     req.send(b"x")
     with pytest.raises(zmq.ZMQError) as caught:

@@ -28,7 +28,7 @@ def test_a_listener_learns_nothing(zmq, context, curve, middle):
     assert b"nobody" not in b"".join(heard)
 
 
-# Where the mechanism is in a greeting, and the version.
+# The positions of the mechanism and of the version in a greeting.
 MECHANISM, VERSION = slice(12, 32), 10
 
 
@@ -56,7 +56,7 @@ def test_security_cannot_be_downgraded(zmq, context, curve, middle, forged):
 
 
 def frames_of(stream):
-    """The positions of the complete ZMTP frames at the start of some bytes: where each begins and ends."""
+    """The start and end of each complete ZMTP frame at the beginning of some bytes."""
     at = 64
     while at + 2 <= len(stream):
         if stream[at] & 2:

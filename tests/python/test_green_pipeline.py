@@ -1,0 +1,200 @@
+"""Producers and clients for gevent: a call that waits lets other greenlets run."""
+
+import pytest
+from support import PATIENCE
+
+gevent = pytest.importorskip("gevent")
+
+import zeroxide.green as green  # noqa: E402
+import zeroxide.pipeline  # noqa: E402
+from zeroxide.pipeline import Collector, CollectorGone, NotAcknowledged  # noqa: E402
+
+
+@pytest.fixture(autouse=True)
+def patience():
+    with gevent.Timeout(PATIENCE):
+        yield
+
+
+@pytest.fixture
+def collector(tmp_path):
+    with Collector(tmp_path / "log", "tcp://127.0.0.1:*") as collector:
+        yield collector
+
+
+@pytest.fixture
+def silent():
+    """The address of a socket that takes requests and never answers."""
+    with green.Context() as context, context.socket(green.ROUTER) as router:
+        router.linger = 0
+        router.bind("tcp://127.0.0.1:*")
+        yield router.last_endpoint.decode()
+
+
+def test_names():
+    for name in ("Client", "Producer"):
+        form = getattr(green, name)
+        assert form.__module__ == "zeroxide.green" and name in green.__all__ and name in dir(green)
+        assert issubclass(form, getattr(zeroxide.pipeline, name))
+        assert form is not getattr(zeroxide.pipeline, name)
+
+
+class Ticker:
+    """A greenlet that shows that the hub runs."""
+
+    def __enter__(self):
+        self.ticks = 0
+        self._greenlet = gevent.spawn(self._tick)
+        return self
+
+    def _tick(self):
+        while True:
+            self.ticks += 1
+            gevent.sleep(0.001)
+
+    def wait(self, count=20):
+        """Waits until the greenlet has run so often since now."""
+        until = self.ticks + count
+        while self.ticks < until:
+            gevent.sleep(0.001)
+
+    def __exit__(self, *_):
+        self._greenlet.kill()
+
+
+CALLS = {
+    "info": lambda client: client.info(),
+    "groups": lambda client: client.groups(),
+    "drop_group": lambda client: client.drop_group("g"),
+    "committed": lambda client: client.committed("g"),
+    "commit": lambda client: client.commit("g", 1),
+    "offset_at": lambda client: client.offset_at(1),
+    "offset_after": lambda client: client.offset_after(1, 1),
+    "fetch": lambda client: next(client.fetch(0, 1)),
+    "fetch_tables": lambda client: next(client.fetch_tables(0, 1)),
+    "follow": lambda client: client.follow(),
+    "publish": lambda client: client.publish("q", 1, []),
+    "abort": lambda client: client.abort("q", 1),
+    "stats": lambda client: client.stats(),
+}
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_a_silent_collector_does_not_hold_up_other_greenlets(silent, name):
+    client = green.Client(silent, timeout_s=10 * PATIENCE)
+    waiting = gevent.spawn(CALLS[name], client)
+    with Ticker() as ticker:
+        ticker.wait()
+        assert not waiting.ready()
+        waiting.kill()
+        assert isinstance(waiting.value, gevent.GreenletExit)
+        with pytest.raises(gevent.Timeout), gevent.Timeout(0.05):
+            CALLS[name](client)
+    client.close()
+
+
+def test_killed_calls_free_their_threads(silent):
+    """More calls than threads, one after the other."""
+    with green.Client(silent, timeout_s=10 * PATIENCE) as client:
+        for _ in range(4):
+            greenlets = [gevent.spawn(client.info) for _ in range(8)]
+            gevent.sleep(0.01)
+            gevent.killall(greenlets)
+
+
+def test_a_collector_that_is_gone(silent):
+    with green.Client(silent, timeout_s=0.05, retries=0) as client, Ticker() as ticker:
+        with pytest.raises(CollectorGone):
+            client.info()
+        assert ticker.ticks > 1
+
+
+def test_rows_from_one_greenlet_to_another(collector):
+    def produce():
+        with green.Producer(collector.endpoint) as producer:
+            for number in range(10):
+                producer.send(b"%d" % number, topic="t")
+                gevent.sleep(0.001)
+            producer.send_batch([b"10", b"11"], topic="t")
+            producer.send_batch((b"%d" % number for number in (12, 13)), topic="t")
+            producer.flush()
+
+    with green.Client(collector.endpoint) as client, Ticker() as ticker:
+        with client.follow("t", group="g") as rows:
+            producing = gevent.spawn(produce)
+            values = [next(rows).value for _ in range(14)]
+            rows.commit()
+        producing.get()
+        assert ticker.ticks > 1
+        assert values == [b"%d" % number for number in range(14)]
+        assert client.committed("g") == 14
+        assert sum(table.num_rows for table in client.fetch_tables(0, 14)) == 14
+        with client.follow(timeout_s=0) as rows:
+            assert [row.value for row in rows] == values
+        with client.follow(start="latest", timeout_s=0.05) as rows:
+            assert list(rows) == []
+
+
+def test_a_follower_lets_other_greenlets_run(collector):
+    with (
+        green.Client(collector.endpoint) as client,
+        client.follow() as rows,
+        Ticker() as ticker,
+    ):
+        waiting = gevent.spawn(next, rows)
+        ticker.wait()
+        assert not waiting.ready()
+        waiting.kill()
+        with pytest.raises(gevent.Timeout), gevent.Timeout(0.05):
+            next(rows)
+        # No row is lost.
+        collector.append([b"1", b"2"])
+        assert next(rows).value == b"1"
+        assert next(rows).value == b"2"
+
+
+def test_a_follower_that_is_closed_wakes_its_greenlet(collector):
+    with green.Client(collector.endpoint) as client, Ticker() as ticker:
+        rows = client.follow()
+        waiting = gevent.spawn(list, rows)
+        ticker.wait()
+        rows.close()
+        assert waiting.get() == []
+
+
+def test_a_producer_without_room_lets_other_greenlets_run(silent):
+    producer = green.Producer(silent, max_unacked_rows=1)
+    producer.send(b"1")
+    for call in (
+        lambda: producer.send(b"2"),
+        lambda: producer.send_batch([b"2"]),
+        lambda: producer.send_batch(iter([b"2"])),
+        lambda: producer.flush(),
+    ):
+        waiting = gevent.spawn(call)
+        with Ticker() as ticker:
+            ticker.wait()
+            assert not waiting.ready()
+            waiting.kill()
+            with pytest.raises(gevent.Timeout), gevent.Timeout(0.05):
+                call()
+    with pytest.raises(NotAcknowledged):
+        producer.close(0.01)
+
+
+def test_deliveries_are_reported_in_a_greenlet(collector):
+    seen = []
+
+    def report(delivery):
+        seen.append((delivery.offset, gevent.getcurrent(), gevent.get_hub()))
+
+    with green.Producer(collector.endpoint, on_delivery=report) as producer:
+        producer.send(b"1")
+        while not seen:
+            gevent.sleep(0.001)
+        offset, greenlet, hub = seen[0]
+        assert offset == 0 and hub is gevent.get_hub()
+        assert greenlet is not gevent.getcurrent()
+        producer.send(b"2")
+        producer.flush()
+        assert [offset for offset, *_ in seen] == [0, 1]
