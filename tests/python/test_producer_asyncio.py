@@ -1,6 +1,7 @@
 """zeroxide.asyncio.Producer."""
 
 import asyncio
+import itertools
 import time
 
 import pyarrow as pa
@@ -192,6 +193,34 @@ def test_an_iterable_is_asked_row_by_row(collector):
     taken, sent = asyncio.run(main())
     assert sent in (len(taken), len(taken) - 1)
     assert values(collector.endpoint) == taken[:sent]
+
+
+@pytest.mark.parametrize("turns", range(6))
+def test_a_batch_that_is_cancelled_as_rows_are_acknowledged(collector, turns):
+    """The cancellation arrives `turns` turns of the loop after the acknowledgement."""
+
+    async def main():
+        loop, seen = asyncio.get_running_loop(), []
+
+        def cancel(left):
+            if left == 0:
+                sending.cancel()
+            else:
+                loop.call_soon(cancel, left - 1)
+
+        def delivered(_delivery):
+            if not seen:
+                seen.append(True)
+                cancel(turns)
+
+        async with zeroxide.asyncio.Producer(
+            collector.endpoint, max_unacked_rows=5, on_delivery=delivered
+        ) as producer:
+            sending = asyncio.create_task(producer.send_batch(itertools.repeat(b"row")))
+            await asyncio.wait({sending}, timeout=20)
+            assert sending.cancelled()
+
+    asyncio.run(main())
 
 
 def test_an_iterable_that_raises(collector):

@@ -4,7 +4,6 @@ The file is long because each call repeats its signature and its documentation f
 """
 
 import asyncio
-import contextlib
 import time
 import weakref
 from collections import deque
@@ -282,11 +281,15 @@ class AsyncProducer(ProducerBase):
         return loop
 
     async def _step(self, limit: float | None = None) -> None:
-        """Waits until something happens, or for a moment."""
+        """Waits until something happens, or for a moment; it may end for no reason, too."""
         self._progress.clear()
-        # The wait may end without an event.
-        with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(self._progress.wait(), min(0.25, limit or 0.25))
+        # Not asyncio.wait_for, which loses a cancellation that comes just after the event
+        # (Python 3.11).
+        timer = self._watch().call_later(min(0.25, limit or 0.25), self._progress.set)
+        try:
+            await self._progress.wait()
+        finally:
+            timer.cancel()
 
     def _collect(self) -> None:
         """Completes the futures of rows whose outcome is known, and calls `on_delivery`."""
