@@ -12,7 +12,7 @@ BENCH_PYTHON := build/bench-venv/bin/python
 help:
 	@echo 'make demo      flights through a collector and Spark, killed on the way, in a live view (installs what it needs)'
 	@echo 'make test      everything that CI runs'
-	@echo 'make test-all  that, the slow tests and the release wheel'
+	@echo 'make test-all  that, the slow tests, the packages of the crates and the release wheel'
 	@echo 'make test-free-threaded  the Python tests on python3.14t (or FREE_THREADED=...)'
 	@echo 'make matrix    the Spark source on every Spark from 4.0 on that can be installed'
 	@echo 'make soak      a million messages while everything is killed: each once at the sink (SOAK="--messages N ...")'
@@ -23,7 +23,7 @@ help:
 	@echo 'make docs      the documentation site in build/site'
 	@echo 'make wheel     a release wheel in dist/, tested in a clean environment'
 	@echo 'make wheels    the wheels of a release in dist/, for every target whose standard library is installed'
-	@echo 'make sdist     the source distribution in dist/, built from in a clean environment'
+	@echo 'make sdist     the source distribution in dist/ and the packages of the crates, each built from in a clean environment'
 	@echo 'make clean     removes what the targets made'
 
 demo:

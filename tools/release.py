@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -15,7 +16,7 @@ import zipfile
 from collections.abc import Callable
 from pathlib import Path
 
-from stage_runner import ROOT, Failed, Runner, Stage
+from stage_runner import ROOT, Failed, Runner, Stage, without
 
 DIST = ROOT / "dist"
 CLEAN_VENV = ROOT / "build" / "clean-venv"
@@ -32,6 +33,11 @@ PLATFORMS = {
 # One wheel serves every CPython with the GIL. Free-threaded CPython 3.14 has no stable ABI, so it gets a wheel of its own.
 # As versions, not as programs: maturin then names the module as the target does, not as an interpreter of this machine.
 PYTHONS = {"3.11": "cp311-abi3", "3.14t": "cp314-cp314t"}
+
+EXPECTED_WARNING = re.compile(
+    r"warning: ignoring (test|example|benchmark) `\w+` as `\S+` is not included in the published package"
+    r"|warning: aborting upload due to dry run"
+)
 
 
 def version() -> str:
@@ -148,6 +154,20 @@ def check_module(wheel: Path) -> None:
             raise Failed(f"{wheel.name} has no {wanted}")
 
 
+def package_crates(runner: Runner) -> None:
+    """Builds every crate from its package, on the packages of the others, as crates.io's users will."""
+    # The dry run is what verifies: `cargo package` looks for the others on crates.io. Its branch may have changes.
+    output = runner.sh("cargo", "publish", "--workspace", "--locked", "--dry-run", "--allow-dirty")
+    if unexpected := unexpected_warnings(output):
+        raise Failed("; ".join(unexpected))
+
+
+def unexpected_warnings(output: str) -> list[str]:
+    """Lists cargo's warnings, except that tests stay in the repository and that this was a dry run."""
+    warnings = [line.strip() for line in output.splitlines() if line.lstrip().startswith("warning")]
+    return [line for line in warnings if not EXPECTED_WARNING.fullmatch(line)]
+
+
 def publish_crates(runner: Runner) -> None:
     """Publishes the crates in the order of their dependencies; CARGO_REGISTRY_TOKEN says in whose name."""
     runner.sh("cargo", "publish", "--workspace", "--locked")
@@ -184,4 +204,5 @@ SDIST = Stage("sdist", sdist, ("wheel environment",))
 SDIST_ALONE = Stage("sdist, alone", sdist_alone, ("sdist",))
 TRY_WHEEL = Stage("wheel, alone", try_wheel(DIST))
 CHECK = Stage("check", check)
+PACKAGES = Stage("packages of the crates", package_crates, skip=without("cargo"))
 CRATES = Stage("crates", publish_crates)

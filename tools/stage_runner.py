@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import os
 import re
+import shutil
 import signal
 import subprocess
 import threading
@@ -59,13 +60,21 @@ class Stage:
     skip: Callable[[], str | None] = lambda: None  # why this stage cannot run here, if it cannot
 
 
+def without(*programs: str) -> Callable[[], str | None]:
+    def reason() -> str | None:
+        missing = [program for program in programs if shutil.which(program) is None]
+        return f"no {' and no '.join(missing)} here" if missing else None
+
+    return reason
+
+
 @dataclass
 class Runner:
     everything: bool = False
     counts: Counts = field(default_factory=Counts)
 
-    def sh(self, *command: str | Path, env: dict[str, str] | None = None, cwd: Path = ROOT) -> None:
-        """Runs one command to its end and forwards its output; raises if it fails or takes too long."""
+    def sh(self, *command: str | Path, env: dict[str, str] | None = None, cwd: Path = ROOT) -> str:
+        """Runs one command to its end, forwards its output and returns it; raises if it fails or takes too long."""
         words = [str(word) for word in command]
         print("$ " + " ".join(words), flush=True)
         process = subprocess.Popen(
@@ -92,9 +101,11 @@ class Runner:
 
         threading.Thread(target=watch, daemon=True).start()
         assert process.stdout is not None
+        lines = []
         try:
             for line in process.stdout:
                 print(line, end="", flush=True)
+                lines.append(line)
                 self.counts.read(line)
         except KeyboardInterrupt:
             process.kill()
@@ -104,6 +115,7 @@ class Runner:
             raise Failed(f"still running after {STAGE_LIMIT_S} s")
         if code != 0:
             raise Failed(f"exit code {code}")
+        return "".join(lines)
 
 
 def run(stages: list[Stage], runner: Runner) -> int:

@@ -19,7 +19,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import release
-from stage_runner import ROOT, Failed, Runner, Stage, run
+from stage_runner import ROOT, Failed, Runner, Stage, run, without
 
 VENV = Path(os.environ.get("ZEROXIDE_VENV", ROOT / ".venv"))
 PYTHON = VENV / "bin" / "python"
@@ -142,9 +142,12 @@ def docstrings(runner: Runner) -> None:
 
 
 def workflows(runner: Runner) -> None:
-    """Permissions, pinned actions, secrets, and what a pull request could smuggle into a workflow."""
+    """Permissions, pinned actions, secrets, what a pull request could smuggle in, and the files that actionlint leaves out."""
     zizmor = (VENV / "bin" / "zizmor", "--offline", "--persona=pedantic", "--no-progress")
     runner.sh(*zizmor, ".github")
+    check = (VENV / "bin" / "check-jsonschema", "--builtin-schema")
+    runner.sh(*check, "vendor.github-actions", *sorted(ROOT.glob(".github/actions/*/action.yml")))
+    runner.sh(*check, "vendor.dependabot", ".github/dependabot.yml")
 
 
 def actionlint(runner: Runner) -> None:
@@ -225,14 +228,6 @@ def one_python() -> dict[str, str]:
     return {"PYO3_PYTHON": str(PYTHON)}
 
 
-def without(*programs: str) -> Callable[[], str | None]:
-    def reason() -> str | None:
-        missing = [program for program in programs if shutil.which(program) is None]
-        return f"no {' and no '.join(missing)} here" if missing else None
-
-    return reason
-
-
 def without_path(path: str, *programs: str) -> Callable[[], str | None]:
     def reason() -> str | None:
         if not (ROOT / path).exists():
@@ -271,7 +266,7 @@ DOCS = Stage("docs", docs, ("environment",), without_tool("mkdocs"))
 SPELLING = Stage("spelling", spelling, ("environment",), without_tool("codespell"))
 PROSE = Stage("prose", prose, skip=without_path(".git", "git"))
 DOCSTRINGS = Stage("docstrings", docstrings, ("environment",), without_path(PACKAGE))
-WORKFLOWS = Stage("workflows", workflows, ("environment",), without_tool("zizmor"))
+WORKFLOWS = Stage("workflows", workflows, ("environment",), without_tool("check-jsonschema"))
 LINT_ACTIONS = Stage("actionlint", actionlint, skip=without("go"))
 MYPY = Stage("mypy", mypy, ("environment",), without_path(PACKAGE))
 TYPES = Stage("types", types, ("environment",), without_tool("pyright"))
@@ -350,7 +345,7 @@ TARGETS = {
     ],
     "docs": [ENVIRONMENT, DOCS],
     "test": TEST,
-    "test-all": [DENY, *TEST, RELEASE, RELEASE_CLEAN],
+    "test-all": [DENY, *TEST, release.PACKAGES, RELEASE, RELEASE_CLEAN],
     "install": [ENVIRONMENT, *QUICK],
     "install-release": [
         ENVIRONMENT,
@@ -360,7 +355,7 @@ TARGETS = {
     "wheel": [ENVIRONMENT, RELEASE, RELEASE_CLEAN],
     "wheels": [release.WHEEL_ENVIRONMENT, *release.WHEELS],
     "try-wheel": [release.TRY_WHEEL],
-    "sdist": [release.WHEEL_ENVIRONMENT, release.SDIST, release.SDIST_ALONE],
+    "sdist": [release.WHEEL_ENVIRONMENT, release.SDIST, release.SDIST_ALONE, release.PACKAGES],
     "check-release": [release.CHECK],
     "publish-crates": [release.CRATES],
     # With a free-threaded interpreter, for which the lock file holds less.

@@ -75,6 +75,26 @@ def test_a_command_that_fails_is_a_failure() -> None:
         stage_runner.Runner().sh(sys.executable, "-c", "raise SystemExit(3)")
 
 
+def test_the_output_of_a_command_is_returned(capsys: pytest.CaptureFixture[str]) -> None:
+    said = stage_runner.Runner().sh(sys.executable, "-c", "print('one'); print('two')")
+    assert said == "one\ntwo\n" and capsys.readouterr().out.endswith(said)
+
+
+def test_packages_of_crates_are_built_without_unexpected_warnings() -> None:
+    expected = """
+warning: ignoring test `loom` as `tests/loom.rs` is not included in the published package
+   Compiling zeroxide-queue v0.1.0
+warning: aborting upload due to dry run
+"""
+    assert release.unexpected_warnings(expected) == []
+    for line in (
+        "warning: unused variable: `x`",
+        "warning: manifest has no documentation, homepage or repository",
+        "warning: ignoring library `x` as `src/lib.rs` is not included in the published package",
+    ):
+        assert release.unexpected_warnings(expected + line) == [line]
+
+
 def test_a_process_that_a_command_leaves_running_does_not_block_the_run() -> None:
     """A child of the command holds the output open; it is killed when the command has ended."""
     leave = "import subprocess, sys; subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(600)'])"
