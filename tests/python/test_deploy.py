@@ -89,6 +89,29 @@ def compose():
     return yaml.safe_load((DEPLOY / "compose.yaml").read_text())
 
 
+def test_compose_is_valid(tmp_path):
+    pytest.importorskip("check_jsonschema")
+    check = [sys.executable, "-m", "check_jsonschema", "--builtin-schema", "vendor.compose-spec"]
+    path = DEPLOY / "compose.yaml"
+    done = subprocess.run([*check, path], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stdout
+    wrong = tmp_path / path.name
+    wrong.write_text(path.read_text().replace("depends_on:", "depends:"))
+    assert subprocess.run([*check, wrong], capture_output=True, timeout=60).returncode == 1
+
+
+def test_the_manifests_are_valid():
+    validate = pytest.importorskip("kubernetes_validate")
+    yaml = pytest.importorskip("yaml")
+    objects = list(yaml.safe_load_all((DEPLOY / "collector.yaml").read_text()))
+    for one in objects:
+        validate.validate(one, "1.30", strict=True)
+    (wrong,) = [one for one in objects if one["kind"] == "StatefulSet"]
+    wrong["spec"]["template"]["spec"]["containers"][0]["securityContexts"] = {}
+    with pytest.raises(validate.ValidationError):
+        validate.validate(wrong, "1.30", strict=True)
+
+
 def test_compose_is_closed_to_others(compose, options):
     collector = compose["services"]["collector"]
     flags = {word.partition("=")[0] for word in collector["command"][1:]}

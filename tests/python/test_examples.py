@@ -6,8 +6,11 @@ import contextlib
 import importlib.util
 import io
 import json
+import os
 import re
 import subprocess
+import sys
+import urllib.request
 from pathlib import Path
 
 import pytest
@@ -161,6 +164,32 @@ def test_web(collector, monkeypatch, name, first, second) -> None:
     asyncio.run(main())
     topics = {one["topic"]: one["bytes"] for one in collector.stats()["topics"]}
     assert topics == {"temperature": 4, "rain/cellar": 1}
+
+
+@pytest.mark.zeroxide_only
+@pytest.mark.parametrize(
+    ("name", "answer"), [("web_asgi", b"offset 0"), ("web_fastapi", b'{"offset":0}')]
+)
+def test_web_with_its_server(collector, name, answer) -> None:
+    pytest.importorskip("uvicorn")
+    if name == "web_fastapi":
+        pytest.importorskip("fastapi")
+    command = [sys.executable, "-m", "uvicorn", "--app-dir", EXAMPLES, "--port=0", f"{name}:app"]
+    environment = os.environ | {"COLLECTOR": collector.endpoint}
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=environment) as server:
+        try:
+            said = ""
+            while (address := re.search(r"http://127\.0\.0\.1:\d+", said)) is None:
+                line = server.stderr.readline()
+                assert line, said
+                said += line
+            with urllib.request.urlopen(address[0] + "/temperature", b"21.5", timeout=60) as reply:
+                assert reply.read() == answer
+        finally:
+            server.terminate()
+        said += server.stderr.read()
+    assert "Application shutdown complete" in said
+    assert collector.stats()["next"] == 1
 
 
 def run_cells(path: Path) -> list[str]:
