@@ -1,5 +1,5 @@
-"""A hook for mkdocs: adds the version of the package, inlines the drawings, and fails if a page
-loads anything from another host.
+"""A hook for mkdocs: adds the version of the package, inlines the drawings, adds the names that the theme's parts
+lack for screen readers, and fails if a page loads anything from another host.
 
 An inlined drawing follows the reader's choice of light or dark. A file that the page refers to cannot.
 """
@@ -21,6 +21,13 @@ FETCHED = re.compile(
 )
 LINKED = re.compile(r"""<link\b[^>]*\bhref=["']?(?:https?:)?//[^>]*>""")
 
+# A section that has a page of its own: its label, which should name the list below, has an icon instead of text.
+SECTION = re.compile(
+    r"""aria-labelledby="__nav_[\d_]+_label"( aria-expanded="\w+">\s*<label class="md-nav__title" for="[^"]*">"""
+    r"""\s*<span class="md-nav__icon md-icon"></span>\s*(?:<span class="md-ellipsis">\s*)?([^<]*?)\s*<)"""
+)
+SEARCH = '<div class="md-search" data-md-component="search" role="dialog"'
+
 
 def on_config(config: Any) -> Any:
     """Called by mkdocs before it builds."""
@@ -31,6 +38,8 @@ def on_config(config: Any) -> Any:
 
 def on_page_content(html: str, **_: Any) -> str:
     """Called by mkdocs for each page."""
+    # A cell without text heads nothing.
+    html = html.replace("<th></th>", "<td></td>")
     return IMAGE.sub(lambda image: drawing(image[2], unescape(image[1])), html)
 
 
@@ -39,7 +48,8 @@ def on_post_page(output: str, page: Any, **_: Any) -> str:
     links = [link for link in LINKED.findall(output) if "canonical" not in link]
     if loaded := FETCHED.findall(output) + links:
         raise PluginError(f"{page.file.src_path} loads something from elsewhere: {loaded[0]}")
-    return output
+    output = SECTION.sub(r'aria-label="\2"\1', output)
+    return output.replace(SEARCH, f'{SEARCH} aria-label="Search"')
 
 
 def drawing(name: str, description: str) -> str:

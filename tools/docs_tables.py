@@ -48,7 +48,7 @@ def socket_options() -> tuple[str, str]:
     found = SOCKET_ROW.findall(source[source.index("options_table! {") :])
     if len(found) < 80:
         raise ValueError(f"{OPTIONS}/table.rs has another form now: {len(found)} rows understood")
-    rows = ["| option | takes | default | for | |", "| --- | --- | --- | --- | --- |"]
+    rows = ["| option | takes | default | for | meaning |", "| --- | --- | --- | --- | --- |"]
     absent = []
     for _, name, kind, text, settings in sorted(found, key=lambda row: row[1]):
         if ".refused(" in settings:
@@ -68,7 +68,7 @@ def context_options() -> str:
     found = CONTEXT_ROW.findall((OPTIONS / "context.rs").read_text())
     if len(found) < 10:
         raise ValueError(f"{OPTIONS}/context.rs has another form now: {len(found)} rows understood")
-    rows = ["| option | | default | |", "| --- | --- | --- | --- |"]
+    rows = ["| option | access | default | meaning |", "| --- | --- | --- | --- |"]
     ways = {"r": "read", "w": "set", "rw": "read, set"}
     rows += [
         f"| `{name}` | {ways[way]} | {TEXTS['context_default'](name)} | {text} |"

@@ -8,6 +8,7 @@ from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 
+import headless
 import pytest
 
 pytestmark = pytest.mark.zeroxide_only
@@ -47,6 +48,32 @@ def test_search_works_from_disk(site: Path, tmp_path: Path) -> None:
     ).stdout
     assert re.search(r"\d+ matching documents", shown)
     assert 'href="topics/hwm.html?h=high+water"' in shown.replace(f"file://{site}/", "")
+
+
+PAGES = ("index", "start", "options", "benchmarks", "api/socket")
+
+
+@pytest.mark.timeout(300)  # a page is loaded eight times
+@pytest.mark.parametrize("page", PAGES)
+def test_pages_are_accessible(site: Path, page: str) -> None:
+    pytest.importorskip("axe_core_python")
+    if what := headless.missing():
+        pytest.skip(what)
+    browser = headless.Browser()
+    try:
+        for look in browser.looks():
+            browser.open(f"file://{site}/{page}.html")
+            # The theme keeps the first scheme that it has seen.
+            browser.run("localStorage.clear(); location.reload()")
+            ready = (
+                "return document.readyState == 'complete' && document.body.dataset.mdColorScheme"
+            )
+            scheme = "slate" if look.endswith("dark") else "default"
+            browser.until(ready, scheme.__eq__)
+            browser.until("return !document.querySelector('pre:not(:has(nav))')", bool)
+            assert browser.faults() == [], look
+    finally:
+        browser.close()
 
 
 def test_every_page_can_be_edited(site: Path) -> None:

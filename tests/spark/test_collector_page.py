@@ -150,3 +150,22 @@ def test_the_page_loads_nothing_from_elsewhere(collector):
         assert "default-src 'none'" in policy and "frame-ancestors 'none'" in policy
         assert "http:" not in (text := answer.read().decode()) and "https:" not in text
     server.close()
+
+
+def test_the_page_is_accessible(collector, browser):
+    pytest.importorskip("axe_core_python")
+    server = served(collector)
+    with Producer(collector.endpoint, name="p") as producer, Client(collector.endpoint) as client:
+        producer.send_batch([b"row"] * 1000, topic="room/kitchen")
+        producer.flush(60)
+        client.commit("reports", 400)
+        for look in browser.looks():
+            browser.open(server.endpoint + "/")
+            browser.until("return document.querySelectorAll('svg polyline').length", (2).__eq__)
+            browser.run("document.querySelector('#look button').click()")
+            browser.until("return document.querySelectorAll('#rows li').length", bool)
+            browser.screenshot(SCREENSHOT.with_name(f"page-{look}.png"))
+            assert browser.faults() == [], look
+    server.close()
+    browser.until("return document.querySelector('#state').className", "wrong".__eq__)
+    assert browser.faults() == []

@@ -168,3 +168,21 @@ def test_the_chart_moves_in_a_browser(demo, view, browser):
     # Then the server ends, and the page does not change.
     view.close()
     assert browser.run("return document.querySelector('#verdict').hidden") is False
+
+
+@pytest.mark.parametrize("exact", [True, False])
+def test_the_page_is_accessible(demo, browser, tmp_path, exact):
+    pytest.importorskip("axe_core_python")
+    state = demo["state"].State(sent=5, acked=5, read=5, final=5, phase=demo["state"].Phase.CHECKED)
+    fill(demo, state, range(300))
+    state.tick()
+    state.kills.append(0.0)
+    state.exact, state.verdict = exact, "the verdict"
+    page = tmp_path / "finished.html"
+    page.write_text(demo["web"].finished_page(state))
+    SCREENSHOT.parent.mkdir(parents=True, exist_ok=True)
+    for look in browser.looks():
+        browser.open(page.as_uri())
+        browser.until("return document.querySelectorAll('#delays polyline').length", (3).__eq__)
+        browser.screenshot(SCREENSHOT.with_name(f"page-{look}.png"))
+        assert browser.faults() == [], look

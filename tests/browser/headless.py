@@ -7,7 +7,8 @@ import subprocess
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,9 @@ ARGUMENTS = (
     "--disable-gpu",
     "--window-size=1100,900",
 )
+
+# A laptop and a phone.
+SIZES = ((1280, 900), (375, 812))
 
 
 def missing() -> str | None:
@@ -69,6 +73,32 @@ class Browser:
             time.sleep(0.02)
         return value
 
+    def looks(self) -> Iterator[str]:
+        """Turns the window into a wide and a narrow one, light and dark, and names each."""
+        for width, height in SIZES:
+            for scheme in ("light", "dark"):
+                size = {"width": width, "height": height, "deviceScaleFactor": 1}
+                size["mobile"] = width < 500
+                self._command("Emulation.setDeviceMetricsOverride", size)
+                preferred = [{"name": "prefers-color-scheme", "value": scheme}]
+                self._command("Emulation.setEmulatedMedia", {"features": preferred})
+                yield f"{width}-{scheme}"
+
+    def faults(self) -> list[str]:
+        """What stops people from reading the page: axe's findings, and text beyond the window's edge."""
+        axe = (files("axe_core_python") / "axe.min.js").read_text()
+        ask = "axe.run().then(arguments[0], error => arguments[0]({error: String(error)}))"
+        body = {"script": axe + "\n" + ask, "args": []}
+        found = self._ask("POST", "/execute/async", body)
+        assert found.get("passes"), found
+        faults = [
+            f"{rule['id']}: {node['html'][:200]} {node['failureSummary']}"
+            for rule in found["violations"]
+            for node in rule["nodes"]
+        ]
+        shown, there = self.run("return [innerWidth, document.documentElement.scrollWidth]")
+        return faults + [f"{there} pixels wide in a window of {shown}"] * (there > shown)
+
     def screenshot(self, path: Path) -> None:
         """The window as a PNG."""
         path.write_bytes(base64.b64decode(self._ask("GET", "/screenshot")))
@@ -81,6 +111,10 @@ class Browser:
             self.driver.kill()
             self.driver.wait()
             self.driver.stdout.close()
+
+    def _command(self, name: str, arguments: dict[str, Any]) -> None:
+        """Sends a command of Chromium's own protocol."""
+        self._ask("POST", "/goog/cdp/execute", {"cmd": name, "params": arguments})
 
     def _port(self) -> int:
         # It prints "ChromeDriver was started successfully on port 41234."
