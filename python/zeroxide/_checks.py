@@ -6,6 +6,8 @@ import os
 from collections.abc import Iterable
 from typing import Any, NoReturn
 
+from ._hints import encoded
+
 __all__ = [
     "endpoint",
     "flag",
@@ -93,6 +95,7 @@ def name(argument: str, value: Any, what: str = "a name") -> str:
     """Returns a text: the name of a group or producer, or `what` it is."""
     if not isinstance(value, str):
         raise TypeError(f"{argument} takes {what}, which is a str, not {shown(value)}")
+    encoded(value)
     return value
 
 
@@ -122,12 +125,14 @@ def topics(argument: str, value: Any) -> list[str]:
     if value is None:
         return []
     if isinstance(value, str):
-        return [value]
+        value = [value]
     texts = None if isinstance(value, bytes) or not isinstance(value, Iterable) else list(value)
     if texts is None or not all(isinstance(text, str) for text in texts):
         raise TypeError(
             f"{argument} takes a topic, which is a str, or a list of topics, not {shown(value)}"
         )
+    for text in texts:
+        encoded(text)
     return texts
 
 
@@ -135,6 +140,7 @@ def endpoint(value: Any) -> str:
     """Returns an address; whether it is one is found out by connecting."""
     if not isinstance(value, str):
         raise TypeError(f"endpoint takes text such as 'tcp://collector:5555', not {shown(value)}")
+    encoded(value)
     return value
 
 

@@ -1,10 +1,10 @@
-"""Suggestions for misspelled words."""
+"""Suggestions for misspelled words, and for text that cannot be encoded."""
 
 from collections.abc import Callable, Iterable
 from functools import wraps
 from typing import ParamSpec, TypeVar
 
-__all__ = ["did_you_mean", "hinting"]
+__all__ = ["did_you_mean", "encoded", "hinting", "tell_cure"]
 
 Parameters = ParamSpec("Parameters")
 Result = TypeVar("Result")
@@ -38,3 +38,30 @@ def hinting(function: Callable[Parameters, Result]) -> Callable[Parameters, Resu
         return function(*args, **kwargs)
 
     return checked
+
+
+def encoded(text: str, encoding: str = "utf-8") -> bytes:
+    """Returns the text as bytes; the error for text that has no such bytes says what to do."""
+    try:
+        return text.encode(encoding)
+    except UnicodeEncodeError as error:
+        tell_cure(error)
+        raise
+
+
+def tell_cure(error: UnicodeEncodeError) -> None:
+    """Adds to an error, which names a character and its position, what to do about it."""
+    code = ord(error.object[error.start])
+    if 0xDC80 <= code <= 0xDCFF:
+        # What os.fsdecode and sys.argv make of a byte that is not UTF-8.
+        cure = (
+            f"it stands for the byte 0x{code - 0xDC00:02x}, which was not UTF-8 in its source;"
+            " text.encode('utf-8', 'surrogateescape') restores the bytes"
+        )
+    elif 0xD800 <= code <= 0xDFFF:
+        # What json.loads makes of text that was cut within a character.
+        cure = "it is half of a character; text.encode('utf-8', 'replace').decode() puts '?' there"
+    else:
+        cure = "encoding='utf-8' has every character"
+    if not error.reason.endswith(cure):
+        error.reason = f"{error.reason}: {cure}"

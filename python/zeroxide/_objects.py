@@ -5,8 +5,10 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar, Unpack, cast, overload
 
 from . import _checks, _pickles, _typed
+from ._hints import encoded
 from ._options import OptionAttributes
 from ._tracker import MessageTracker
+from .error import UntrustedPickle
 
 if TYPE_CHECKING:
     from ._typing import (
@@ -20,6 +22,9 @@ if TYPE_CHECKING:
     from .context import Context
 
 __all__ = ["ObjectMessages"]
+
+# The first byte of pickles since protocol 2.
+_PICKLE = b"\x80"
 
 _T = TypeVar("_T")
 _R = TypeVar("_R")
@@ -136,7 +141,7 @@ class ObjectMessages(OptionAttributes):
         if not isinstance(u, str):
             raise _not_text(u)
         try:
-            body = u.encode(encoding)
+            body = encoded(u, encoding)
         except TypeError:
             raise TypeError(
                 "encoding takes the name of an encoding such as 'utf-8', not"
@@ -164,7 +169,16 @@ class ObjectMessages(OptionAttributes):
             pyzmq's ``Socket.recv_string``
         """
         data = self.recv(flags)
-        return cast(str, self._deserialize(data, lambda body: body.decode(encoding)))
+
+        def load(body: bytes) -> str:
+            try:
+                return body.decode(encoding)
+            except UnicodeDecodeError as error:
+                arrived = _arrived(self, body, f"text in {encoding}")
+                error.reason += f"; {arrived}; recv receives any bytes"
+                raise
+
+        return cast(str, self._deserialize(data, load))
 
     recv_unicode = recv_string
 
@@ -203,7 +217,7 @@ class ObjectMessages(OptionAttributes):
         """
         import json
 
-        body = json.dumps(obj, **kwargs).encode()
+        body = encoded(json.dumps(obj, **kwargs))
         return self.send(body, flags, routing_id=routing_id, group=group)
 
     def recv_json(self, flags: int = 0, **kwargs: "Unpack[LoadArguments]") -> Any:
@@ -298,7 +312,15 @@ class ObjectMessages(OptionAttributes):
         trusts = self.trust_pickles
         if trusts is None:
             trusts = self.context.trust_pickles
-        return _pickles.load(frame, trusted=trusts)
+        try:
+            return _pickles.load(frame, trusted=trusts)
+        except UntrustedPickle:
+            raise
+        except Exception as error:
+            if frame.bytes.startswith(_PICKLE):
+                # The object's own code may have failed.
+                raise
+            raise _not_a_pickle(self, frame.bytes, error) from error
 
     def send_typed(
         self,
@@ -396,9 +418,7 @@ def _not_json(socket: ObjectMessages, body: bytes, error: ValueError) -> ValueEr
     """The same error, which says what arrived and where."""
     import json
 
-    arrived = (
-        f"{socket} received a message of {len(body)} bytes that is not JSON, {_checks.shown(body)}"
-    )
+    arrived = _arrived(socket, body, "JSON")
     cure = "recv receives any bytes, and recv_json what send_json sends"
     if isinstance(error, json.JSONDecodeError):
         explained = json.JSONDecodeError("", error.doc, error.pos)
@@ -408,6 +428,21 @@ def _not_json(socket: ObjectMessages, body: bytes, error: ValueError) -> ValueEr
     if isinstance(error, UnicodeDecodeError):
         error.reason += f"; {arrived}; {cure}"
     return error
+
+
+def _not_a_pickle(socket: ObjectMessages, body: bytes, error: Exception) -> Exception:
+    """The same error, which says what arrived and where."""
+    import pickle
+
+    cure = "recv receives any bytes, and recv_pyobj what send_pyobj sends"
+    return pickle.UnpicklingError(f"{_arrived(socket, body, 'a pickle')}: {error}; {cure}")
+
+
+def _arrived(socket: ObjectMessages, body: bytes, expected: str) -> str:
+    return (
+        f"{socket} received a message of {len(body)} bytes that is not {expected},"
+        f" {_checks.shown(body)}"
+    )
 
 
 def _not_text(body: object) -> TypeError:

@@ -2,6 +2,7 @@
 
 from typing import TYPE_CHECKING, Any, NoReturn, cast
 
+from ._hints import encoded
 from ._options import OptionAttributes
 from .constants import RCVHWM, SNDHWM, SUBSCRIBE, UNSUBSCRIBE, SocketOption
 from .error import ZMQError
@@ -60,7 +61,7 @@ class OptionCalls(OptionAttributes):
         """
         if not isinstance(optval, str):
             raise TypeError(f"set_string takes str, not {optval!r}")
-        self.set(option, optval.encode(encoding))
+        self.set(option, encoded(optval, encoding))
 
     setsockopt_string = set_string
     setsockopt_unicode = set_string
@@ -147,7 +148,7 @@ class OptionCalls(OptionAttributes):
         Source:
             29/PUBSUB, section "The SUB Socket Type"; ``ZMQ_SUBSCRIBE`` of zmq_setsockopt(3)
         """
-        self.set(SUBSCRIBE, topic.encode() if isinstance(topic, str) else topic)
+        self.set(SUBSCRIBE, encoded(topic) if isinstance(topic, str) else topic)
 
     def unsubscribe(self, topic: str | bytes) -> None:
         """Undoes one `subscribe` with the same topic.
@@ -161,7 +162,7 @@ class OptionCalls(OptionAttributes):
         Source:
             29/PUBSUB, section "The SUB Socket Type"; ``ZMQ_UNSUBSCRIBE`` of zmq_setsockopt(3)
         """
-        self.set(UNSUBSCRIBE, topic.encode() if isinstance(topic, str) else topic)
+        self.set(UNSUBSCRIBE, encoded(topic) if isinstance(topic, str) else topic)
 
     def join(self, group: str | bytes) -> NoReturn:
         """Raises `RuntimeError`: DISH sockets are a draft, which is not built in.

@@ -9,7 +9,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from . import _native
-from ._hints import did_you_mean
+from ._hints import did_you_mean, encoded
 from ._option_names import READ_ONLY, ReadOnlyOptions, SocketOptions, UpperCaseOptions
 from .constants import ContextOption, Errno, SocketOption
 from .error import ZMQError
@@ -65,7 +65,7 @@ class OptionAttributes(_native.Socket, SocketOptions, UpperCaseOptions, ReadOnly
             if key.lower() in ("subscribe", "unsubscribe"):
                 # Methods by these names exist, and assigning to them is customary too.
                 if isinstance(value, str):
-                    value = value.encode()
+                    value = encoded(value)
                 self.set(SocketOption[key.upper()], value)
             elif key in self.__dict__ or is_declared(type(self), key):
                 object.__setattr__(self, key, value)

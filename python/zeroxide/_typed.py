@@ -7,6 +7,7 @@ import functools
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from ._hints import tell_cure
 from ._optional import needed_by
 from .error import InvalidMessage
 
@@ -28,6 +29,9 @@ def encode(obj: object, enc_hook: _Hook | None = None) -> bytes:
         body: bytes = _msgspec().msgpack.encode(obj, enc_hook=enc_hook)
     except OverflowError as error:
         raise TypeError(f"an int in the object is too large for MessagePack: {error}") from None
+    except UnicodeEncodeError as error:
+        tell_cure(error)
+        raise
     return body
 
 

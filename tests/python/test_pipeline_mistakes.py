@@ -1,5 +1,7 @@
 """Mistakes with the pipeline: the error names the argument, what it takes, and the likely fix."""
 
+import asyncio
+
 import pytest
 
 pytestmark = pytest.mark.zeroxide_only
@@ -143,3 +145,84 @@ def test_mistakes_at_the_start(directory, call):
 def test_sizes_may_be_text(directory):
     with pipeline.Collector(directory / "log", max_batch_bytes="2M", retention_bytes="1G") as one:
         assert one.stats()["max_batch_bytes"] == 2 << 20
+
+
+# ---- the end -------------------------------------------------------------------------
+
+NOBODY = "tcp://127.0.0.1:1"
+
+
+def close_blocking(limit, **options):
+    producer = pipeline.Producer(NOBODY, **options)
+    producer.send(b"x")
+    producer.close(limit)
+
+
+def close_with(limit, **options):
+    with pipeline.Producer(NOBODY, **options) as producer:
+        producer.send(b"x")
+        producer.close(limit)
+
+
+def close_asyncio(limit, **options):
+    async def main():
+        producer = pipeline.AsyncProducer(NOBODY, **options)
+        await producer.send(b"x")
+        await producer.close(limit)
+
+    asyncio.run(main())
+
+
+def close_green(limit, **options):
+    green = pytest.importorskip("zeroxide.green")
+    producer = green.Producer(NOBODY, **options)
+    producer.send(b"x")
+    producer.close(limit)
+
+
+FORMS = {
+    "blocking": close_blocking,
+    "with": close_with,
+    "asyncio": close_asyncio,
+    "green": close_green,
+}
+LOST = "not sent again, because this producer is closed; a spool would keep them"
+any_form = pytest.mark.parametrize("close", FORMS.values(), ids=FORMS)
+
+
+@any_form
+def test_the_end_of_a_producer_whose_collector_is_gone(close):
+    with pytest.raises(pipeline.CollectorGone) as raised:
+        close(None, timeout_s=0.1)
+    assert str(raised.value).endswith(f"; 1 row is not acknowledged, and {LOST}")
+
+
+@any_form
+def test_the_end_of_a_producer_after_its_time(close):
+    with pytest.raises(pipeline.NotAcknowledged) as raised:
+        close(0.1)
+    assert str(raised.value) == f"not acknowledged after 0.1 s: 1 row at {NOBODY}; {LOST}"
+
+
+@any_form
+def test_the_end_of_a_producer_with_a_spool(directory, close):
+    close(None, timeout_s=0.1, spool=directory)
+    # The row is there for the next one.
+    again = pipeline.Producer(NOBODY, spool=directory)
+    assert again.stats()["unacknowledged"] == 1
+    again.close(0)
+
+
+def test_a_flush_that_fails_does_not_end_the_producer():
+    producer = pipeline.Producer(NOBODY, timeout_s=0.1)
+    producer.send(b"x")
+    with pytest.raises(pipeline.CollectorGone, match=r"and sent as soon as it is back$"):
+        producer.flush()
+    producer = pipeline.Producer(NOBODY)
+    producer.send_batch([b"x", b"y"])
+    with pytest.raises(pipeline.NotAcknowledged) as raised:
+        producer.flush(0)
+    expected = f"not acknowledged after 0 s: 2 rows at {NOBODY}; this producer keeps trying"
+    assert str(raised.value) == expected
+    with pytest.raises(pipeline.NotAcknowledged, match="not sent again"):
+        producer.close(0)

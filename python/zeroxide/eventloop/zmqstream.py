@@ -21,6 +21,7 @@ from tornado.log import gen_log
 from .. import _native
 from .._exports import exports_only
 from .._future import _AsyncSocket
+from .._hints import encoded
 from .._tracker import MessageTracker
 from ..constants import NOBLOCK, POLLIN, POLLOUT
 from ..error import Again, ContextTerminated, ZMQError
@@ -272,7 +273,7 @@ class ZMQStream:
         """
         if not isinstance(u, str):
             raise TypeError(f"expected str, got: {u!r}")
-        self.send(u.encode(encoding), flags=flags, callback=callback, **kwargs)
+        self.send(encoded(u, encoding), flags=flags, callback=callback, **kwargs)
 
     send_unicode = send_string
 

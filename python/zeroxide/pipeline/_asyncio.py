@@ -234,7 +234,8 @@ class AsyncProducer(ProducerBase):
         while any(acked < mark for acked, mark in zip(self._acked, marks, strict=True)):
             left = None if deadline is None else deadline - time.monotonic()
             if left is not None and left <= 0:
-                raise NotAcknowledged.after(timeout_s, self._flush(0))
+                left_rows = self._flush(0)
+                raise NotAcknowledged.after(timeout_s, left_rows, closed=self.closed)
             self._check_pending()
             await self._step(left)
         self._report()
@@ -250,7 +251,8 @@ class AsyncProducer(ProducerBase):
 
         Raises:
             NotAcknowledged: If rows are lost, since they were not acknowledged in time.
-            CollectorGone: If the collector is gone for longer than the producer's timeout.
+            CollectorGone: If rows are lost, since the collector was gone for longer than the
+                producer's timeout. A producer with a spool keeps them and does not raise.
         """
         if self.closed:
             return

@@ -30,7 +30,7 @@ class CollectorGone(CollectorError, TimeoutError):
     """A collector did not answer in time.
 
     A producer keeps unacknowledged rows and keeps trying, so it can be used again as soon as the
-    collector is back.
+    collector is back. If `close` raises this error, the rows are lost.
 
     Args:
         text: The text.
@@ -104,19 +104,30 @@ class NotAcknowledged(CollectorError, TimeoutError):
         self.remaining = dict(remaining or {})
 
     @classmethod
-    def after(cls, seconds: float | None, remaining: dict[str, int]) -> Self:
+    def after(
+        cls, seconds: float | None, remaining: dict[str, int], *, closed: bool = False
+    ) -> Self:
         """Makes the error of a flush that ran out of time.
 
         Args:
             seconds: How long it waited.
             remaining: How many rows were not acknowledged, by endpoint.
+            closed: Whether the producer is closed and does not send them again.
 
         Returns:
             The error.
         """
-        parts = ", ".join(f"{rows} rows at {endpoint}" for endpoint, rows in remaining.items())
+        parts = ", ".join(
+            f"{rows} row{'' if rows == 1 else 's'} at {endpoint}"
+            for endpoint, rows in remaining.items()
+        )
         waited = "" if seconds is None else f" after {seconds:g} s"
-        return cls(f"not acknowledged{waited}: {parts}", remaining)
+        fate = (
+            "not sent again, because this producer is closed; a spool would keep them"
+            if closed
+            else "this producer keeps trying"
+        )
+        return cls(f"not acknowledged{waited}: {parts}; {fate}", remaining)
 
 
 class DataLoss(CollectorError):

@@ -292,7 +292,7 @@ class Producer(ProducerBase, Closing):
             self._report()
             self._run_callbacks()
         if left:
-            raise NotAcknowledged.after(timeout_s, left)
+            raise NotAcknowledged.after(timeout_s, left, closed=self.closed)
 
     @renamed(timeout="timeout_s")
     def close(self, timeout_s: float | None = None) -> None:
@@ -304,7 +304,8 @@ class Producer(ProducerBase, Closing):
 
         Raises:
             NotAcknowledged: If rows are lost, since they were not acknowledged in time.
-            CollectorGone: If the collector is gone for longer than the producer's timeout_s.
+            CollectorGone: If rows are lost, since the collector was gone for longer than the
+                producer's timeout_s. A producer with a spool keeps them and does not raise.
         """
         if self.closed:
             return
@@ -324,7 +325,7 @@ class Producer(ProducerBase, Closing):
             self._run_callbacks()
         self._check_spool()
         if left and not self._has_spool:
-            raise NotAcknowledged.after(timeout_s, left)
+            raise NotAcknowledged.after(timeout_s, left, closed=True)
 
     def _run_callbacks(self) -> None:
         call = self._on_delivery
@@ -370,7 +371,7 @@ def _close_all() -> None:
             continue
         for endpoint, rows in producer._close_now(max(0.0, deadline - time.monotonic())).items():
             print(
-                f"zeroxide: a producer was not closed: {endpoint} has not acknowledged {rows} rows"
+                f"zeroxide: a producer was not closed: {endpoint} has not acknowledged {rows} row{'' if rows == 1 else 's'}"
                 if rows
                 else f"zeroxide: a producer was not closed: {endpoint}",
                 file=sys.stderr,

@@ -44,8 +44,14 @@ pub fn parse_key(text: &[u8]) -> Result<Key> {
     let key = decoded
         .first_chunk()
         .filter(|_| decoded.len() == size_of::<Key>());
-    key.copied()
-        .ok_or_else(|| malformed(format!("got {} bytes", text.len())))
+    key.copied().ok_or_else(|| {
+        let length = text.len();
+        malformed(match text.trim_ascii().len() {
+            40 => format!("got {length} bytes; remove the white space around the key"),
+            64 => format!("got {length} bytes; a key in hex must be decoded first"),
+            _ => format!("got {length} bytes"),
+        })
+    })
 }
 
 /// Creates a pair of keys: the public one, the secret one.

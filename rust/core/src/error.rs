@@ -119,13 +119,25 @@ impl Error {
     /// The same kind with a more particular subject, usually an endpoint, in front of the earlier text. If the earlier
     /// text names the subject already, nothing is added.
     pub(crate) fn about(self, subject: impl fmt::Display) -> Error {
-        let subject = subject.to_string();
+        let subject = printable(&subject.to_string());
         match self.context {
             Some(context) if context.contains(&subject) => Error::with(self.kind, context),
             Some(context) => Error::with(self.kind, format!("{subject}: {context}")),
             None => Error::with(self.kind, subject),
         }
     }
+}
+
+/// The text on one line: a line break at the end of an endpoint, as from a file, is visible as `\n`.
+pub(crate) fn printable(text: &str) -> String {
+    let mut printable = String::with_capacity(text.len());
+    for char in text.chars() {
+        match char.is_control() {
+            true => printable.extend(char.escape_default()),
+            false => printable.push(char),
+        }
+    }
+    printable
 }
 
 impl ErrorKind {

@@ -33,7 +33,7 @@ use zeroxide_log::{Batch, BatchError, Row};
 
 use crate::clock::wall;
 use crate::link::{Link, Security};
-pub use crate::producer::failure::Failure;
+pub use crate::producer::failure::{Failure, Fate};
 use crate::producer::intake::{Bounds, Intake, Taken};
 pub use crate::producer::intake::{Place, lane_of};
 pub use crate::producer::notices::{Notice, Notices};
@@ -552,6 +552,14 @@ impl Producer {
         }
     }
 
+    fn fate(&self, state: &State) -> Fate {
+        match (state.is_closed, self.has_spool()) {
+            (false, _) => Fate::Sent,
+            (true, true) => Fate::Spooled,
+            (true, false) => Fate::Lost,
+        }
+    }
+
     /// With `must`, having room is not sufficient.
     fn check_patience(&self, state: &State, must: bool) -> Result<(), Failure> {
         let patience = self.config.patience.unwrap_or(Duration::MAX);
@@ -565,6 +573,7 @@ impl Producer {
                     endpoint: standing.endpoint.clone(),
                     why,
                     unacknowledged: state.intake.unacknowledged().0,
+                    fate: self.fate(state),
                 }
             } else if let Some((since, reason)) = &standing.spool_full {
                 // A collector that is gone is an error only after the time limit.
@@ -582,6 +591,7 @@ impl Producer {
                     seconds: since.elapsed().as_secs_f64(),
                     unacknowledged: state.intake.unacknowledged().0,
                     reason: standing.reason.clone(),
+                    fate: self.fate(state),
                 }
             } else if let Some(since) = impatient(standing.blocked).filter(|_| must) {
                 Failure::Blocked {

@@ -48,7 +48,7 @@ fn text<'py>(py: Python<'py>, key: &Key) -> Bound<'py, PyBytes> {
 
 fn octets(value: &Bound<'_, PyAny>) -> PyResult<Option<Vec<u8>>> {
     if let Ok(text) = value.cast::<PyString>() {
-        return Ok(Some(text.to_str()?.as_bytes().to_vec()));
+        return Ok(Some(arguments::text(text)?.as_bytes().to_vec()));
     }
     Ok(value
         .cast::<PyBytes>()

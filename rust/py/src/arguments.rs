@@ -2,9 +2,9 @@
 //! built after a failure only.
 
 use pyo3::PyTypeCheck;
-use pyo3::exceptions::{PyOverflowError, PyTypeError, PyValueError};
+use pyo3::exceptions::{PyOverflowError, PyTypeError, PyUnicodeEncodeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::PyIterator;
+use pyo3::types::{PyIterator, PyString};
 
 use crate::buffer::shown;
 
@@ -38,9 +38,28 @@ pub(crate) fn instance<'a, 'py, T: PyTypeCheck>(
         .map_err(|error| refused(error.into(), value, takes))
 }
 
+/// The text of a string. The error for one that UTF-8 cannot encode says what to do.
+#[inline]
+pub(crate) fn text<'a>(string: &'a Bound<'_, PyString>) -> PyResult<&'a str> {
+    string.to_str().map_err(|error| curable(error, string.py()))
+}
+
+#[cold]
+fn curable(error: PyErr, py: Python<'_>) -> PyErr {
+    let hints = py.import("zeroxide._hints");
+    let told = hints.and_then(|hints| hints.call_method1("tell_cure", (error.value(py),)));
+    match told {
+        Ok(_) => error,
+        Err(failed) => failed,
+    }
+}
+
 #[cold]
 fn refused(error: PyErr, value: &Bound<'_, PyAny>, takes: &str) -> PyErr {
     let py = value.py();
+    if error.is_instance_of::<PyUnicodeEncodeError>(py) {
+        return curable(error, py);
+    }
     let Ok(shown) = shown(value) else {
         return error;
     };

@@ -81,7 +81,7 @@ impl Context {
         optval: &Bound<'_, PyAny>,
     ) -> PyResult<()> {
         let value = if option == THREAD_NAME_PREFIX && optval.is_instance_of::<PyString>() {
-            Value::Bytes(optval.extract::<String>()?.into_bytes())
+            Value::Bytes(arguments::text(optval.cast()?)?.into())
         } else if option == THREAD_NAME_PREFIX && optval.is_instance_of::<PyBytes>() {
             Value::Bytes(optval.extract::<Vec<u8>>()?)
         } else if let Ok(number) = optval.extract::<i64>() {

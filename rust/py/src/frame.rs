@@ -307,7 +307,7 @@ impl Frame {
             return Ok(value.into_pyobject(py)?.into_any().unbind());
         }
         let name = match option.cast::<PyString>() {
-            Ok(name) => name.to_str()?.to_owned(),
+            Ok(name) => arguments::text(name)?.to_owned(),
             Err(_) => match option.cast::<PyBytes>() {
                 Ok(name) => String::from_utf8_lossy(name.as_bytes()).into_owned(),
                 Err(_) => {

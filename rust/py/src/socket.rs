@@ -654,7 +654,7 @@ fn prefix(topic: Option<&Bound<'_, PyAny>>) -> PyResult<Vec<u8>> {
     match topic {
         None => Ok(Vec::new()),
         Some(topic) => match topic.cast::<PyString>() {
-            Ok(text) => Ok(text.to_str()?.as_bytes().to_vec()),
+            Ok(text) => Ok(arguments::text(text)?.as_bytes().to_vec()),
             Err(_) => arguments::taken(topic, "topic takes bytes or text"),
         },
     }
@@ -662,7 +662,7 @@ fn prefix(topic: Option<&Bound<'_, PyAny>>) -> PyResult<Vec<u8>> {
 
 fn address(addr: &Bound<'_, PyAny>) -> PyResult<String> {
     if let Ok(text) = addr.cast::<PyString>() {
-        return Ok(text.to_str()?.to_owned());
+        return Ok(arguments::text(text)?.to_owned());
     }
     if let Ok(bytes) = addr.cast::<PyBytes>() {
         return Ok(String::from_utf8_lossy(bytes.as_bytes()).into_owned());

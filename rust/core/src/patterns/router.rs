@@ -186,7 +186,10 @@ impl Router {
 
     /// The error for a name that no peer has.
     fn nobody(name: &Frame) -> Error {
-        let text = format!("no peer is called \"{}\"", name.escape_ascii());
+        let text = format!(
+            "no peer is called \"{}\"; the first part of a message to a ROUTER is the routing id of the peer",
+            name.escape_ascii()
+        );
         Error::with(ErrorKind::HostUnreachable, text)
     }
 

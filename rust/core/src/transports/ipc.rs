@@ -410,7 +410,13 @@ fn in_use(why: &str) -> Error {
 fn cannot_bind(error: io::Error, path: &str) -> Error {
     let error = Error::from(error);
     match error.kind() {
-        ErrorKind::NoEntry => error.about(format_args!("the directory of {path} does not exist")),
+        ErrorKind::NoEntry => {
+            let cure = match path.starts_with("~/") {
+                true => "; '~' has no meaning in an endpoint, so expand it first",
+                false => "",
+            };
+            error.about(format_args!("the directory of {path} does not exist{cure}"))
+        }
         ErrorKind::Access => error.about(format_args!("the directory of {path} must be writable")),
         _ => error.about(path),
     }

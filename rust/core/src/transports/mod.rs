@@ -138,8 +138,13 @@ pub(crate) fn find(scheme: &str) -> Result<&'static dyn Transport> {
             .iter()
             .map(|transport| transport.scheme())
             .collect();
+        let lower = scheme.to_ascii_lowercase();
+        let hint = match known.contains(&lower.as_str()) || lower == "inproc" {
+            true => format!("; did you mean '{lower}'?"),
+            false => String::new(),
+        };
         let text = format!(
-            "no transport is called '{scheme}'; there are inproc, {}",
+            "no transport is called '{scheme}'; there are inproc, {}{hint}",
             known.join(", ")
         );
         Error::with(ErrorKind::NoProtocol, text)

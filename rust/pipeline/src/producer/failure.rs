@@ -13,8 +13,8 @@ pub enum Failure {
     /// The collector has been silent for too long. The producer keeps trying, and can be used again once the collector
     /// is back.
     #[error(
-        "the collector at {endpoint} has not answered for {seconds:.1} s{}; {unacknowledged} rows are not acknowledged, and sent as soon as it is back",
-        because(reason)
+        "the collector at {endpoint} has not answered for {seconds:.1} s{}; {} not acknowledged, and {}",
+        because(reason), counted(*unacknowledged), fate.text("it is back")
     )]
     Gone {
         /// The collector's endpoint.
@@ -25,6 +25,8 @@ pub enum Failure {
         unacknowledged: u64,
         /// The reason, as far as it is known.
         reason: Option<String>,
+        /// What becomes of these rows.
+        fate: Fate,
     },
     /// The collector answers, but has accepted nothing for too long.
     #[error(
@@ -43,7 +45,8 @@ pub enum Failure {
     },
     /// The handshake was rejected. The producer keeps trying, and continues when the collector accepts it.
     #[error(
-        "the collector at {endpoint} {why}; {unacknowledged} rows are not acknowledged, and sent as soon as it lets this producer in"
+        "the collector at {endpoint} {why}; {} not acknowledged, and {}",
+        counted(*unacknowledged), fate.text("it lets this producer in")
     )]
     Denied {
         /// The collector's endpoint.
@@ -52,10 +55,13 @@ pub enum Failure {
         why: Denial,
         /// The number of unacknowledged rows.
         unacknowledged: u64,
+        /// What becomes of these rows.
+        fate: Fate,
     },
     /// A later run has taken over the name.
     #[error(
-        "another producer with the name {name:?} has taken over at {endpoint}; here {unacknowledged} rows are not acknowledged, and never will be: {text}"
+        "another producer with the name {name:?} has taken over at {endpoint}; here {} not acknowledged, and never will be: {text}",
+        counted(*unacknowledged)
     )]
     Fenced {
         /// The collector at which this happened.
@@ -69,7 +75,8 @@ pub enum Failure {
     },
     /// The collector does not accept these rows, now or later.
     #[error(
-        "the collector at {endpoint} refused: {text}; {unacknowledged} rows are not acknowledged"
+        "the collector at {endpoint} refused: {text}; {} not acknowledged",
+        counted(*unacknowledged)
     )]
     Refused {
         /// The collector's endpoint.
@@ -121,6 +128,30 @@ pub enum Failure {
     Closed,
 }
 
+/// What becomes of rows that are not acknowledged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fate {
+    /// The producer keeps trying to send them.
+    Sent,
+    /// The producer is closed, and the next one with its spool sends them.
+    Spooled,
+    /// The producer is closed.
+    Lost,
+}
+
+impl Fate {
+    fn text(self, until: &str) -> String {
+        match self {
+            Fate::Sent => format!("sent as soon as {until}"),
+            Fate::Spooled => "kept in the spool for the next producer with it".to_owned(),
+            Fate::Lost => {
+                "not sent again, because this producer is closed; a spool would keep them"
+                    .to_owned()
+            }
+        }
+    }
+}
+
 impl Failure {
     pub(super) fn spool(error: LogError) -> Failure {
         Failure::Spool(error.to_string())
@@ -154,6 +185,13 @@ impl Failure {
             *unacknowledged = rows;
         }
         failure
+    }
+}
+
+fn counted(rows: u64) -> String {
+    match rows {
+        1 => "1 row is".to_owned(),
+        _ => format!("{rows} rows are"),
     }
 }
 

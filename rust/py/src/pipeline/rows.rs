@@ -22,7 +22,7 @@ pub(super) fn octets<'a>(data: &'a Bound<'_, PyAny>) -> PyResult<Cow<'a, [u8]>> 
         return Ok(Cow::Borrowed(bytes.as_bytes()));
     }
     if let Ok(text) = data.cast::<PyString>() {
-        return Ok(Cow::Borrowed(text.to_str()?.as_bytes()));
+        return Ok(Cow::Borrowed(arguments::text(text)?.as_bytes()));
     }
     let copied = with_contiguous(data, |bytes| Cow::Owned(bytes.to_vec()));
     copied.map_err(
@@ -66,9 +66,10 @@ pub(super) fn headers<'a>(given: &Bound<'a, PyAny>) -> PyResult<Headers<'a>> {
         let (name, value) = pair?
             .extract::<(Bound<'_, PyAny>, Bound<'_, PyAny>)>()
             .map_err(|_| PyTypeError::new_err(HEADERS))?;
-        let name: String = name
-            .extract()
+        let name = name
+            .cast::<PyString>()
             .map_err(|_| PyTypeError::new_err("the name of a header is a str"))?;
+        let name = arguments::text(name)?.to_owned();
         headers.push((name, Cow::Owned(octets(&value)?.into_owned())));
     }
     Ok(headers)

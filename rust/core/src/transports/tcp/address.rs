@@ -2,7 +2,7 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV6};
 
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Error, ErrorKind, Result, printable};
 use crate::sys::interfaces;
 
 /// A host and a port, as written.
@@ -116,7 +116,11 @@ fn host(text: &str) -> Result<Host> {
         return Ok(Host::Ip(address.into(), None));
     }
     let legal = |byte: u8| byte.is_ascii_alphanumeric() || b".-_:".contains(&byte);
-    if text.is_empty() || !text.bytes().all(legal) {
+    if text.is_empty() {
+        let why = "the host is missing; write host:port, or *:port to bind to every address";
+        return Err(invalid(text, why));
+    }
+    if !text.bytes().all(legal) {
         return Err(invalid(text, "this is neither an address nor a host name"));
     }
     Ok(Host::Name(text.to_owned()))
@@ -181,7 +185,11 @@ fn interface(name: &str, port: u16, ipv6: bool) -> Result<Option<SocketAddr>> {
 }
 
 fn invalid(text: &str, why: &str) -> Error {
-    Error::with(ErrorKind::Invalid, format!("'{text}': {why}"))
+    let why = match text.trim() == text {
+        true => why,
+        false => "there is white space around it; remove it",
+    };
+    Error::with(ErrorKind::Invalid, format!("'{}': {why}", printable(text)))
 }
 
 #[cfg(test)]
