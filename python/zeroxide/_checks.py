@@ -3,12 +3,16 @@
 import math
 import operator
 import os
+import threading
 from collections.abc import Iterable
 from typing import Any, NoReturn
 
 from ._hints import encoded
 
 __all__ = [
+    "address",
+    "callback",
+    "encoding",
     "endpoint",
     "flag",
     "items",
@@ -18,6 +22,7 @@ __all__ = [
     "offset",
     "path",
     "refuse_timeout",
+    "seconds",
     "shown",
     "size",
     "topics",
@@ -142,6 +147,48 @@ def endpoint(value: Any) -> str:
         raise TypeError(f"endpoint takes text such as 'tcp://collector:5555', not {shown(value)}")
     encoded(value)
     return value
+
+
+def address(value: Any) -> Any:
+    """Returns an endpoint of a socket that does not exist yet, so far as it can be checked."""
+    if not isinstance(value, (str, bytes)):
+        raise TypeError(f"an endpoint is text such as 'tcp://127.0.0.1:5555', not {shown(value)}")
+    text = value if isinstance(value, str) else value.decode("utf-8", "replace")
+    if "://" not in text:
+        raise ValueError(
+            f"{shown(value)} is not an endpoint: expected scheme://address, as in"
+            " tcp://127.0.0.1:5555"
+        )
+    return value
+
+
+def encoding(value: Any) -> str:
+    """Returns the name of an encoding that exists."""
+    import codecs
+
+    if not isinstance(value, str):
+        raise TypeError(
+            f"encoding takes the name of an encoding such as 'utf-8', not {shown(value)}"
+        )
+    codecs.lookup(value)
+    return value
+
+
+def callback(argument: str, value: Any, what: str) -> Any:
+    """Returns something that can be called; `what` begins with "a function"."""
+    if not callable(value):
+        raise TypeError(f"{argument} takes {what}, not {shown(value)}")
+    return value
+
+
+def seconds(timeout: Any) -> float | None:
+    """Returns a timeout in seconds, or None for no limit."""
+    if timeout is None:
+        return None
+    if isinstance(timeout, bool) or not isinstance(timeout, (int, float)) or timeout != timeout:
+        refuse_timeout(timeout, "seconds")
+    # Threads cannot wait longer than that.
+    return None if timeout >= threading.TIMEOUT_MAX else timeout
 
 
 def milliseconds(timeout: Any) -> int:

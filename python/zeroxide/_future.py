@@ -309,6 +309,11 @@ let_tasks_run(
 )
 
 
+# Errors of programs that forget `await` name the class, and programs know it by this name.
+for _kind in (_native.Ready, _Waiting, _GivesBack):
+    _kind.__name__ = "Future"
+
+
 def _settle(future: Any, result: Any) -> None:
     if future.done():
         return

@@ -50,7 +50,13 @@ class _AsyncIO:
                 RuntimeWarning,
                 stacklevel=4,
             )
-        return asyncio.get_event_loop()
+        try:
+            return asyncio.get_event_loop()
+        except RuntimeError:
+            raise RuntimeError(
+                "no event loop is running: use zeroxide.asyncio in a coroutine, such as one that"
+                " asyncio.run runs, or a zeroxide.Context without one"
+            ) from None
 
 
 class Poller(_AsyncIO, _future._AsyncPoller[PolledT]):

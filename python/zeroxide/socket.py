@@ -359,7 +359,9 @@ class Socket(OptionCalls, TableMessages, Generic[ReturnT_co]):
         Source:
             pyzmq's ``Socket.bind_to_random_port``
         """
-        if not str(addr).startswith("tcp://"):
+        import re
+
+        if not re.match(r"tcp://(?!(?:[\d.*]+|localhost):\d+$)", str(addr)):
             raise ValueError(
                 "bind_to_random_port takes a tcp address without a port such as"
                 f" 'tcp://127.0.0.1', not {_checks.shown(addr)}"

@@ -81,6 +81,124 @@ def test_a_mistake(zmq, context, call):
         assert (error.args[0] if isinstance(error, KeyError) else str(error)) == ROWS[call]
 
 
+# Calls with `device` (a ThreadMonitoredQueue), `devices` and `zmq`.
+DEVICES = {
+    "devices.Device()": "in_type must be specified: a zmq.SocketType such as zmq.PULL",
+    "devices.Device(zmq.QUEUE, 'PULL', 8)": "in_type takes a zmq.SocketType such as zmq.PULL,"
+    " not 'PULL'",
+    "devices.ThreadDevice(zmq.QUEUE, 7, 99)": "out_type takes a zmq.SocketType such as zmq.PULL,"
+    " not 99",
+    "devices.ThreadProxy(zmq.PULL, zmq.PUSH, None)": "mon_type takes a zmq.SocketType such as"
+    " zmq.PULL, not None",
+    "devices.ThreadProxySteerable(7, 8, 1, 'x')": "ctrl_type takes a zmq.SocketType such as"
+    " zmq.PULL, not 'x'",
+    "devices.ThreadMonitoredQueue(7, 8, 1, 'in')": "in_prefix takes bytes, not 'in'",
+    "device.bind_in(5555)": "an endpoint is text such as 'tcp://127.0.0.1:5555', not 5555",
+    "device.connect_mon('tcp:/a:1')": "'tcp:/a:1' is not an endpoint: expected scheme://address,"
+    " as in tcp://127.0.0.1:5555",
+    "device.setsockopt_in('linger', 1)": "an option is a number such as zmq.LINGER, not 'linger'",
+    "device.setsockopt_out(zmq.LINGER, 'x')": "LINGER takes whole milliseconds, not 'x'",
+    "device.setsockopt_out(zmq.SUBSCRIBE, b'')": "Invalid argument: SUBSCRIBE is an option of SUB"
+    " and XPUB, not of PUSH",
+    "device.bind_in_to_random_port('tcp://*:5')": "bind_to_random_port takes a tcp address without"
+    " a port such as 'tcp://127.0.0.1', not 'tcp://*:5'",
+    "device.join()": "this device was not started; call start() first",
+    "device.join('x')": "timeout takes a number of seconds, or None, not 'x'",
+    "device.join(math.nan)": "timeout takes a number of seconds, or None, not nan",
+}
+
+
+@pytest.mark.parametrize("call", DEVICES)
+def test_a_mistake_with_a_device(zmq, call):
+    devices = pytest.importorskip(f"{zmq.__name__}.devices")
+    device = devices.ThreadMonitoredQueue(zmq.PULL, zmq.PUSH)
+    with pytest.raises((TypeError, ValueError, RuntimeError, zmq.ZMQError)) as caught:
+        eval(call, {"zmq": zmq, "devices": devices, "device": device, "math": math})
+    assert str(caught.value) == DEVICES[call]
+
+
+def test_a_device_that_is_started_twice(zmq, context):
+    devices = pytest.importorskip(f"{zmq.__name__}.devices")
+    device = devices.ThreadDevice(zmq.QUEUE, zmq.PULL, zmq.PUSH)
+    device.context_factory = lambda: context
+    device.start()
+    with pytest.raises(RuntimeError, match="runs already"):
+        device.start()
+    context.term()
+    device.join(50)
+    assert device.done
+
+
+# Calls with `authenticator`, its class `kind` and `context`.
+AUTHENTICATORS = {
+    "kind('x')": "context takes a zmq.Context, or None for Context.instance(), not 'x'",
+    "kind(context, encoding=5)": "encoding takes the name of an encoding such as 'utf-8', not 5",
+    "kind(context, encoding='utf-99')": "unknown encoding: utf-99",
+    "kind(context, log='x')": "log takes a logger such as logging.getLogger('auth'), not 'x'",
+    "authenticator.allow(['127.0.0.1'])": "allow takes addresses, each a str such as '127.0.0.1',"
+    " not ['127.0.0.1']; unpack a list: allow(*addresses)",
+    "authenticator.allow('localhost')": "allow takes numeric IP addresses such as '127.0.0.1', not"
+    " 'localhost': no peer has such an address",
+    "authenticator.deny('10.0.0.0/8')": "deny takes numeric IP addresses such as '127.0.0.1', not"
+    " '10.0.0.0/8': no peer has such an address",
+    "authenticator.configure_plain({'u': 'p'})": "domain takes the domain of sockets, which is a"
+    " str, not a dict; passwords is the second argument",
+    "authenticator.configure_plain('*', ['u'])": "passwords takes a dict {user: password}, not a"
+    " list",
+    "authenticator.configure_plain('*', {b'u': b'p'})": "passwords takes users as str, not b'u'",
+    "authenticator.configure_plain('*', {'u': b'p'})": "passwords takes passwords as str, and that"
+    " of 'u' is of type bytes",
+    "authenticator.configure_curve(5, '.')": "domain takes the domain of sockets, which is a str,"
+    " not 5",
+    "authenticator.configure_curve('*', None)": "location takes a path, which is a str or a Path,"
+    " not None",
+    "authenticator.configure_curve_callback('*', len)": "credentials_provider takes an object with"
+    " a method callback(domain, key), not <built-in function len>",
+    "[authenticator.start(), kind(context).start()]": "Address already in use: this context has an"
+    " authenticator already; stop that one first",
+}
+KINDS = {
+    "thread": "ThreadAuthenticator",
+    "asyncio": "AsyncioAuthenticator",
+    "ioloop": "IOLoopAuthenticator",
+}
+every_authenticator = pytest.mark.parametrize("module", KINDS)
+
+
+def authenticators(zmq, module):
+    return getattr(pytest.importorskip(f"{zmq.__name__}.auth.{module}"), KINDS[module])
+
+
+@every_authenticator
+@pytest.mark.parametrize("call", AUTHENTICATORS)
+@pytest.mark.filterwarnings("ignore:use zeroxide.auth.asyncio:DeprecationWarning")
+def test_a_mistake_with_an_authenticator(zmq, context, module, call):
+    kind = authenticators(zmq, module)
+
+    async def main():
+        authenticator = kind(context)
+        known = {"kind": kind, "context": context, "authenticator": authenticator}
+        try:
+            with pytest.raises((TypeError, ValueError, LookupError, zmq.ZMQError)) as caught:
+                eval(call, known)
+        finally:
+            authenticator.stop()
+        assert str(caught.value) == AUTHENTICATORS[call]
+
+    asyncio.run(main())
+
+
+def test_an_authenticator_without_its_loop(zmq, context):
+    with pytest.raises(RuntimeError, match="start needs a running event loop: call it in a corout"):
+        authenticators(zmq, "asyncio")(context).start()
+
+
+def test_addresses_are_compared_in_one_form(zmq, context):
+    authenticator = authenticators(zmq, "thread")(context)
+    authenticator.allow("2001:DB8:0::1", ":1000:1000:77")
+    assert authenticator._allowed == {"2001:db8::1", ":1000:1000:77"}
+
+
 def test_a_message_that_is_not_json(zmq, context):
     with context.socket(zmq.PULL) as pull, context.socket(zmq.PUSH) as push:
         pull.bind("inproc://json")
@@ -111,6 +229,7 @@ GIVEN = {
     "address": 1,
     "backend": None,
     "buffer": bytearray(9),
+    "client_public_key": b"k" * 32,
     "ctx": None,
     "data": b"x",
     "deserialize": list,
@@ -177,12 +296,15 @@ def wrong_calls(kind, wrong):
                     given[one.name] = wrong
                 elif one.name in ("timeout", "timeout_s"):
                     given[one.name] = 0.01
-                elif one.default is one.empty and one.kind is not one.VAR_KEYWORD:
+                elif one.default is one.empty and one.kind not in (
+                    one.VAR_POSITIONAL,
+                    one.VAR_KEYWORD,
+                ):
                     given[one.name] = GIVEN[one.name]
             positional = [
                 given.pop(one.name)
                 for one in parameters
-                if one.kind is one.POSITIONAL_ONLY and one.name in given
+                if one.kind in (one.POSITIONAL_ONLY, one.VAR_POSITIONAL) and one.name in given
             ]
             yield name, positional, given
 
@@ -228,6 +350,27 @@ def test_no_conversion_error_of_the_interpreter_gets_through(zmq, module, kind, 
 
         check(make, wrong)
         context.destroy()
+
+
+@wrong_values
+@pytest.mark.parametrize(
+    "kind", ["Device", "ThreadDevice", "ThreadProxySteerable", "ProcessMonitoredQueue"]
+)
+def test_nor_through_devices(zmq, kind, wrong):
+    devices = pytest.importorskip(f"{zmq.__name__}.devices")
+    check(lambda: getattr(devices, kind)(in_type=zmq.PULL, out_type=zmq.PUSH), wrong)
+
+
+@wrong_values
+@every_authenticator
+@pytest.mark.filterwarnings("ignore:use zeroxide.auth.asyncio:DeprecationWarning")
+def test_nor_through_authenticators(zmq, context, module, wrong):
+    kind = authenticators(zmq, module)
+    check(lambda: kind(context), wrong)
+    for name in ("context", "encoding", "log"):
+        with pytest.raises((TypeError, LookupError)) as caught:
+            kind(**{name: wrong})
+        assert str(caught.value).startswith(f"{name} takes ")
 
 
 @wrong_values

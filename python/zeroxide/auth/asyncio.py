@@ -49,9 +49,16 @@ class AsyncioAuthenticator(Authenticator):
         """Starts to answer. Call it while the loop runs.
 
         Raises:
+            RuntimeError: No event loop runs.
             ZMQError: ``EADDRINUSE`` if the context has an authenticator already.
         """
-        loop = asyncio.get_running_loop()
+        try:
+            loop = asyncio.get_running_loop()
+        except RuntimeError:
+            raise RuntimeError(
+                f"{type(self).__name__}.start needs a running event loop: call it in a coroutine;"
+                " ThreadAuthenticator needs none"
+            ) from None
         super().start()
         self.__requests = Socket(shadow=self.zap_socket)
         self.__task = loop.create_task(self.__serve(self.__requests))

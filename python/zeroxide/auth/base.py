@@ -4,11 +4,12 @@ import hmac
 import inspect
 import logging
 import os
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Mapping
 from typing import Any, Protocol
 
-from .. import Context, Socket, _checks, constants
+from .. import Context, Socket, _checks, _native, constants, strerror
 from .._exports import exports_only
+from ..constants import Errno
 from ..error import ZMQError
 from ..utils import z85
 from .certs import load_certificates
@@ -30,6 +31,9 @@ VERSION = b"1.0"
 _DEFAULT_DOMAIN = "*"
 
 
+# What `domain` takes.
+_DOMAIN = "the domain of sockets"
+
 # A private key: digests are compared instead of passwords, whose lengths would be visible.
 _SALT = os.urandom(32)
 
@@ -41,6 +45,55 @@ def _is_same(expected: str, got: str) -> bool:
         for text in (expected, got)
     )
     return hmac.compare_digest(left, right)
+
+
+def _addresses(call: str, addresses: tuple[Any, ...]) -> tuple[str, ...]:
+    """Checks addresses, and writes them as they are compared."""
+    import ipaddress
+
+    checked = []
+    for address in addresses:
+        if not isinstance(address, str):
+            raise TypeError(
+                f"{call} takes addresses, each a str such as '127.0.0.1', not"
+                f" {_checks.shown(address)}; unpack a list: {call}(*addresses)"
+            )
+        try:
+            # Over ipc, an address is the numbers of a user, a group and a process.
+            checked.append(
+                address
+                if address.startswith(":") and address.count(":") == 3
+                else str(ipaddress.ip_address(address))
+            )
+        except ValueError:
+            raise ValueError(
+                f"{call} takes numeric IP addresses such as '127.0.0.1', not"
+                f" {_checks.shown(address)}: no peer has such an address"
+            ) from None
+    return tuple(checked)
+
+
+def _check_plain(domain: Any, passwords: Any) -> None:
+    """Checks users. No error shows a password."""
+    if not isinstance(domain, str):
+        hint = "; passwords is the second argument" if isinstance(domain, Mapping) else ""
+        raise TypeError(
+            f"domain takes {_DOMAIN}, which is a str, not a {type(domain).__name__}{hint}"
+        )
+    if passwords is None:
+        return
+    if not isinstance(passwords, Mapping):
+        raise TypeError(
+            f"passwords takes a dict {{user: password}}, not a {type(passwords).__name__}"
+        )
+    for user, password in passwords.items():
+        if not isinstance(user, str):
+            raise TypeError(f"passwords takes users as str, not {_checks.shown(user)}")
+        if not isinstance(password, str):
+            raise TypeError(
+                f"passwords takes passwords as str, and that of {user!r} is of type"
+                f" {type(password).__name__}"
+            )
 
 
 class CredentialsProvider(Protocol):
@@ -66,6 +119,10 @@ class Authenticator:
         encoding: The encoding of domains, addresses, user names and passwords.
         log: A logger; None for ``logging.getLogger("zmq.auth")``.
 
+    Raises:
+        TypeError: An argument is of the wrong type.
+        LookupError: There is no such encoding.
+
     Source:
         27/ZAP, section "Message Format"; pyzmq's ``zmq.auth.Authenticator``
     """
@@ -87,8 +144,17 @@ class Authenticator:
         encoding: str = "utf-8",
         log: Any = None,
     ) -> None:
-        self.context = context or Context.instance()
-        self.encoding = encoding
+        if context is not None and not isinstance(context, _native.Context):
+            raise TypeError(
+                "context takes a zmq.Context, or None for Context.instance(), not"
+                f" {_checks.shown(context)}"
+            )
+        if log is not None and not callable(getattr(log, "debug", None)):
+            raise TypeError(
+                f"log takes a logger such as logging.getLogger('auth'), not {_checks.shown(log)}"
+            )
+        self.context = Context.instance() if context is None else context
+        self.encoding = _checks.encoding(encoding)
         self.allow_any = False
         self.credentials_providers = {}
         self.zap_socket = None  # type: ignore[assignment]
@@ -113,9 +179,12 @@ class Authenticator:
         socket.rcvtimeo = socket.sndtimeo = -1
         try:
             socket.bind(ENDPOINT)
-        except ZMQError:
+        except ZMQError as error:
             socket.close()
-            raise
+            if error.errno != Errno.EADDRINUSE:
+                raise
+            taken = "this context has an authenticator already; stop that one first"
+            raise ZMQError(error.errno, f"{strerror(error.errno)}: {taken}") from None
         self.zap_socket = socket
         self.log.debug("Starting")
 
@@ -134,8 +203,10 @@ class Authenticator:
             *addresses: The addresses, as text.
 
         Raises:
-            ValueError: `deny` was called before.
+            TypeError: An address is not text.
+            ValueError: An address is not an IP address, or `deny` was called before.
         """
+        addresses = _addresses("allow", addresses)
         if self._denied:
             raise ValueError("Only use allow or deny, not both")
         self.log.debug("Allowing %s", ",".join(addresses))
@@ -148,8 +219,10 @@ class Authenticator:
             *addresses: The addresses, as text.
 
         Raises:
-            ValueError: `allow` was called before.
+            TypeError: An address is not text.
+            ValueError: An address is not an IP address, or `allow` was called before.
         """
+        addresses = _addresses("deny", addresses)
         if self._allowed:
             raise ValueError("Only use allow or deny, not both")
         self.log.debug("Denying %s", ",".join(addresses))
@@ -164,12 +237,15 @@ class Authenticator:
             domain: The domain; ``"*"`` for sockets without one.
             passwords: A dict from user names to passwords. None changes nothing.
 
+        Raises:
+            TypeError: An argument is of the wrong type.
+
         Source:
             27/ZAP, section "The PLAIN Mechanism"; 24/ZMTP-PLAIN
         """
         # An empty dict is also a setting: no user is accepted.
+        _check_plain(domain, passwords)
         if passwords is not None:
-            _checks.name("domain", domain, "the domain of sockets")
             self.passwords[domain] = passwords
         self.log.debug("Configure plain: %s", domain)
 
@@ -184,9 +260,14 @@ class Authenticator:
             domain: The domain; ``"*"`` for sockets without one.
             location: The folder, or `CURVE_ALLOW_ANY` to accept every key in all domains.
 
+        Raises:
+            TypeError: An argument is of the wrong type. A folder that cannot be read is logged.
+
         Source:
             27/ZAP, section "The CURVE Mechanism"; 25/ZMTP-CURVE
         """
+        _checks.name("domain", domain, _DOMAIN)
+        _checks.path("location", location)
         self.log.debug("Configure curve: %s[%s]", domain, location)
         if location == CURVE_ALLOW_ANY:
             self.allow_any = True
@@ -210,12 +291,22 @@ class Authenticator:
             domain: The domain; ``"*"`` for sockets without one.
             credentials_provider: An object with ``callback(domain, key)``, which returns whether
                 the owner of `key` (Z85, as `bytes`) may connect. It may be a coroutine function.
+
+        Raises:
+            TypeError: An argument is of the wrong type.
         """
+        _checks.name("domain", domain, _DOMAIN)
+        if credentials_provider is not None and not callable(
+            getattr(credentials_provider, "callback", None)
+        ):
+            raise TypeError(
+                "credentials_provider takes an object with a method callback(domain, key), not"
+                f" {_checks.shown(credentials_provider)}"
+            )
         self.allow_any = False
         if credentials_provider is None:
             self.log.error("None credentials_provider provided for domain:%s", domain)
         else:
-            _checks.name("domain", domain, "the domain of sockets")
             self.credentials_providers[domain] = credentials_provider
 
     def configure_gssapi(self, domain: str = _DEFAULT_DOMAIN, location: str | None = None) -> None:
@@ -234,6 +325,9 @@ class Authenticator:
 
         Returns:
             The key in Z85.
+
+        Raises:
+            TypeError: The key is not bytes.
         """
         return z85.encode(client_public_key).decode("ascii")
 
@@ -244,7 +338,16 @@ class Authenticator:
 
         Args:
             msg: The parts of the request.
+
+        Raises:
+            TypeError: `msg` is not a list of parts.
+            RuntimeError: `start` was not called.
         """
+        msg = _checks.items("msg", msg, "the parts of a request, a list of bytes")
+        if not all(isinstance(part, bytes) for part in msg):
+            raise TypeError(f"msg takes a list of bytes, not {_checks.shown(msg)}")
+        if self.zap_socket is None:
+            raise RuntimeError("this authenticator is not started; call start() first")
         if len(msg) < 6:
             self.log.error("Invalid ZAP message, not enough frames: %r", msg)
             # A peer that did not number its request does not understand the answer; later requests get theirs.

@@ -5,7 +5,7 @@ import sys
 from threading import Thread
 from typing import Any
 
-from .. import Context
+from .. import Context, _checks
 from .. import asyncio as _zmq_asyncio  # noqa: F401  (programs use zmq.asyncio after this, as with pyzmq)
 from .._exports import exports_only
 from ..constants import ENOTSOCK, ETERM
@@ -31,11 +31,21 @@ class AuthenticationThread(Thread):
     Args:
         authenticator: The authenticator, started.
         pipe: Ignored.
+
+    Raises:
+        TypeError: `authenticator` is not one.
+        RuntimeError: It is not started.
     """
 
     authenticator: Authenticator
 
     def __init__(self, authenticator: Authenticator, pipe: Any = None) -> None:
+        if not isinstance(authenticator, Authenticator):
+            raise TypeError(
+                f"authenticator takes an Authenticator, not {_checks.shown(authenticator)}"
+            )
+        if authenticator.zap_socket is None:
+            raise RuntimeError("this authenticator is not started; call its start() first")
         # `pipe` exists for old callers: closing the socket is enough.
         super().__init__(daemon=True, name="zeroxide-auth")
         self.authenticator = authenticator

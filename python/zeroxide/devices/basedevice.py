@@ -6,6 +6,7 @@ from multiprocessing import Process
 from threading import Thread
 from typing import TYPE_CHECKING, Any, ClassVar, Unpack
 
+from .. import _checks
 from .._exports import exports_only
 from ..constants import ETERM, PUSH, DeviceType, Errno
 from ..context import Context
@@ -35,7 +36,8 @@ class Device:
         out_type: The type of the out-socket; a negative number if there is only one socket.
 
     Raises:
-        TypeError: A type is missing.
+        TypeError: A type is missing, or is not a number.
+        ValueError: There is no such type.
 
     Source:
         pyzmq's ``zmq.devices.Device``
@@ -56,16 +58,16 @@ class Device:
         out_type: int | None = None,
     ) -> None:
         if in_type is None:
-            raise TypeError("in_type must be specified")
+            raise TypeError("in_type must be specified: a zmq.SocketType such as zmq.PULL")
         if out_type is None:
-            raise TypeError("out_type must be specified")
+            raise TypeError("out_type must be specified: a zmq.SocketType such as zmq.PUSH")
         self.device_type = device_type
         self.in_type = in_type
         self.out_type = out_type
         self.daemon = True
         self.done = False
-        self._in = Side(in_type)
-        self._out = Side(out_type)
+        self._in = Side("in_type", in_type)
+        self._out = Side("out_type", out_type)
         self._reserved: set[str] = set()
         self._sockets: list[Socket[Any]] = []
         self._over = threading.Event()
@@ -77,8 +79,12 @@ class Device:
 
         Args:
             addr: The address, as in `Socket.bind`.
+
+        Raises:
+            TypeError: `addr` is not text.
+            ValueError: `addr` is not an endpoint.
         """
-        self._in.binds.append(addr)
+        self._in.add_bind(addr)
 
     def bind_in_to_random_port(
         self, addr: str, *args: int, **kwargs: "Unpack[PortArguments]"
@@ -100,8 +106,12 @@ class Device:
 
         Args:
             addr: The address, as in `Socket.connect`.
+
+        Raises:
+            TypeError: `addr` is not text.
+            ValueError: `addr` is not an endpoint.
         """
-        self._in.connects.append(addr)
+        self._in.add_connect(addr)
 
     def setsockopt_in(self, opt: int, value: Any) -> None:
         """Sets an option of the in-socket.
@@ -109,8 +119,12 @@ class Device:
         Args:
             opt: The number of the option: a `SocketOption`.
             value: The value.
+
+        Raises:
+            TypeError: The option takes another type.
+            ZMQError: As in `Socket.set`.
         """
-        self._in.options.append((opt, value))
+        self._in.add_option(opt, value)
 
     # ---- the socket that they go to -------------------------------------------------
 
@@ -119,8 +133,12 @@ class Device:
 
         Args:
             addr: The address, as in `Socket.bind`.
+
+        Raises:
+            TypeError: `addr` is not text.
+            ValueError: `addr` is not an endpoint.
         """
-        self._out.binds.append(addr)
+        self._out.add_bind(addr)
 
     def bind_out_to_random_port(
         self, addr: str, *args: int, **kwargs: "Unpack[PortArguments]"
@@ -142,8 +160,12 @@ class Device:
 
         Args:
             addr: The address, as in `Socket.connect`.
+
+        Raises:
+            TypeError: `addr` is not text.
+            ValueError: `addr` is not an endpoint.
         """
-        self._out.connects.append(addr)
+        self._out.add_connect(addr)
 
     def setsockopt_out(self, opt: int, value: Any) -> None:
         """Sets an option of the out-socket.
@@ -151,8 +173,12 @@ class Device:
         Args:
             opt: The number of the option: a `SocketOption`.
             value: The value.
+
+        Raises:
+            TypeError: The option takes another type.
+            ZMQError: As in `Socket.set`.
         """
-        self._out.options.append((opt, value))
+        self._out.add_option(opt, value)
 
     def _bind_to_random_port(
         self, side: Side, addr: str, *args: int, **kwargs: "Unpack[PortArguments]"
@@ -229,7 +255,7 @@ class Device:
         Args:
             timeout: How long to wait, in seconds (not ms); None waits without limit.
         """
-        self._over.wait(timeout)
+        self._over.wait(_checks.seconds(timeout))
 
 
 class BackgroundDevice(Device):
@@ -240,7 +266,13 @@ class BackgroundDevice(Device):
     _launch_class: ClassVar[Any] = None
 
     def start(self) -> None:
-        """Starts the thread or process."""
+        """Starts the thread or process.
+
+        Raises:
+            RuntimeError: It runs already.
+        """
+        if self.launcher is not None and self.launcher.is_alive():
+            raise RuntimeError("this device runs already; make another one to run two")
         self.launcher = self._launch_class(target=self.run)
         self.launcher.daemon = self.daemon
         self.launcher.start()
@@ -250,8 +282,14 @@ class BackgroundDevice(Device):
 
         Args:
             timeout: How long to wait, in seconds (not ms); None waits without limit.
+
+        Raises:
+            RuntimeError: It was not started.
         """
-        self.launcher.join(timeout=timeout)
+        limit = _checks.seconds(timeout)
+        if self.launcher is None:
+            raise RuntimeError("this device was not started; call start() first")
+        self.launcher.join(timeout=limit)
 
 
 class ThreadDevice(BackgroundDevice):

@@ -1,5 +1,6 @@
 """Devices around `monitored_queue`."""
 
+from .. import _checks
 from .._exports import exports_only
 from ..constants import PUB
 from .monitoredqueue import monitored_queue
@@ -37,6 +38,9 @@ class MonitoredQueueBase(ProxyBase):
         out_prefix: bytes = b"out",
     ) -> None:
         super().__init__(in_type=in_type, out_type=out_type, mon_type=mon_type)
+        for argument, prefix in (("in_prefix", in_prefix), ("out_prefix", out_prefix)):
+            if not isinstance(prefix, bytes):
+                raise TypeError(f"{argument} takes bytes, not {_checks.shown(prefix)}")
         self._in_prefix = in_prefix
         self._out_prefix = out_prefix
 

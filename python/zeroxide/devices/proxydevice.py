@@ -32,7 +32,7 @@ class ProxyBase(Device):
     def __init__(self, in_type: int, out_type: int, mon_type: int = PUB) -> None:
         super().__init__(in_type=in_type, out_type=out_type)
         self.mon_type = mon_type
-        self._mon = Side(mon_type)
+        self._mon = Side("mon_type", mon_type)
 
     def bind_mon(self, addr: str) -> None:
         """Binds the monitor socket once the device runs.
@@ -40,7 +40,7 @@ class ProxyBase(Device):
         Args:
             addr: The address, as in `Socket.bind`.
         """
-        self._mon.binds.append(addr)
+        self._mon.add_bind(addr)
 
     def bind_mon_to_random_port(
         self, addr: str, *args: int, **kwargs: "Unpack[PortArguments]"
@@ -63,7 +63,7 @@ class ProxyBase(Device):
         Args:
             addr: The address, as in `Socket.connect`.
         """
-        self._mon.connects.append(addr)
+        self._mon.add_connect(addr)
 
     def setsockopt_mon(self, opt: int, value: Any) -> None:
         """Sets an option of the monitor socket.
@@ -72,7 +72,7 @@ class ProxyBase(Device):
             opt: The number of the option: a `SocketOption`.
             value: The value.
         """
-        self._mon.options.append((opt, value))
+        self._mon.add_option(opt, value)
 
     def _setup_sockets(self) -> tuple[Socket[Any], ...]:
         return (*super()._setup_sockets(), self._setup_side(self._mon))

@@ -43,7 +43,7 @@ class ProxySteerableBase(ProxyBase):
     ) -> None:
         super().__init__(in_type=in_type, out_type=out_type, mon_type=mon_type)
         self.ctrl_type = PAIR if ctrl_type is None else ctrl_type
-        self._ctrl = Side(self.ctrl_type)
+        self._ctrl = Side("ctrl_type", self.ctrl_type)
 
     def bind_ctrl(self, addr: str) -> None:
         """Binds the control socket once the device runs.
@@ -51,7 +51,7 @@ class ProxySteerableBase(ProxyBase):
         Args:
             addr: The address, as in `Socket.bind`.
         """
-        self._ctrl.binds.append(addr)
+        self._ctrl.add_bind(addr)
 
     def bind_ctrl_to_random_port(
         self, addr: str, *args: int, **kwargs: "Unpack[PortArguments]"
@@ -74,7 +74,7 @@ class ProxySteerableBase(ProxyBase):
         Args:
             addr: The address, as in `Socket.connect`.
         """
-        self._ctrl.connects.append(addr)
+        self._ctrl.add_connect(addr)
 
     def setsockopt_ctrl(self, opt: int, value: Any) -> None:
         """Sets an option of the control socket.
@@ -83,7 +83,7 @@ class ProxySteerableBase(ProxyBase):
             opt: The number of the option: a `SocketOption`.
             value: The value.
         """
-        self._ctrl.options.append((opt, value))
+        self._ctrl.add_option(opt, value)
 
     def _setup_sockets(self) -> tuple[Socket[Any], ...]:
         return (*super()._setup_sockets(), self._setup_side(self._ctrl))
