@@ -3,10 +3,14 @@ the API reference.
 
 Ruff checks that there are docstrings and how they look. This checks what is in them, the stub's included: every parameter
 of a public function is under `Args:`, a result under `Returns:` (or `Yields:`), and every exception that it raises itself
-under `Raises:`. Griffe reads the package, without importing it, as it does for the API reference.
+under `Raises:`. What ZeroMQ, libzmq or pyzmq specifies has a `Source:`. Griffe reads the package, without importing it, as it
+does for the API reference.
 """
 
 import ast
+import inspect
+import itertools
+import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -33,6 +37,20 @@ INTERNAL = (
     "zeroxide.ssh.server",
 )
 
+# The parts of the package that are not ZeroMQ's API: no other text specifies them.
+WITHOUT_SOURCE = (
+    "zeroxide.pipeline",
+    "zeroxide.spark",
+    "zeroxide.green._pipeline",
+    "zeroxide.as_zmq",
+)
+NATIVE_WITHOUT_SOURCE = {
+    f"zeroxide._native.{name}" for name in ("Client", "Collector", "Follow", "Producer")
+}
+
+# Enums each of whose members has a source: socket types, options, mechanisms, events of a monitor.
+SPECIFIED = ("ContextOption", "Event", "SecurityMechanism", "SocketOption", "SocketType")
+
 RESULT_SECTIONS = {griffe.DocstringSectionKind.returns, griffe.DocstringSectionKind.yields}
 NO_RESULT = {"None", "NoReturn", "Self", ""}
 
@@ -40,7 +58,10 @@ NO_RESULT = {"None", "NoReturn", "Self", ""}
 def main() -> int:
     """Prints what is missing; the exit code says whether anything is."""
     package = load()
-    missing = sorted({line for item in public(package) for line in check(item)})
+    missing = sorted(
+        {line for item in public(package) for line in [*check(item), *check_source(item)]}
+        | set(check_constants())
+    )
     for line in missing:
         print(line)
     print(f"{len(missing)} sections missing" if missing else "every section is there")
@@ -142,6 +163,35 @@ def check(item: griffe.Object) -> Iterator[str]:
         }
         for name in sorted(raised(item) - told):
             yield f"{where}: {name} is not under Raises:"
+
+
+def check_source(item: griffe.Object) -> Iterator[str]:
+    """Whether a class or a function outside of classes names its source; methods share that of their class."""
+    is_method = isinstance(item.parent, griffe.Class)
+    if not isinstance(item, (griffe.Class, griffe.Function)) or is_method:
+        return
+    if item.path.startswith(WITHOUT_SOURCE) or item.path in NATIVE_WITHOUT_SOURCE:
+        return
+    text = item.docstring.value if item.docstring else ""
+    if not has_source(text):
+        yield f"{file_of(item).relative_to(ROOT)}:{item.lineno or 1}: {item.path}: no Source:"
+
+
+def check_constants() -> Iterator[str]:
+    """The members of enums that do not name their source, in the stub that editors and the reference read."""
+    stub = ROOT / "python" / PACKAGE / "constants.pyi"
+    for node in ast.parse(stub.read_text()).body:
+        if not isinstance(node, ast.ClassDef) or node.name not in SPECIFIED:
+            continue
+        for member, text in itertools.pairwise(node.body):
+            if isinstance(member, ast.Assign) and isinstance(text, ast.Expr):
+                name = f"{node.name}.{ast.unparse(member.targets[0])}"
+                if not has_source(str(ast.literal_eval(text.value))):
+                    yield f"{stub.relative_to(ROOT)}:{member.lineno}: {name}: no Source:"
+
+
+def has_source(text: str) -> bool:
+    return re.search(r"^Source:\s+\S", inspect.cleandoc(text), re.MULTILINE) is not None
 
 
 def is_property(attribute: griffe.Attribute) -> bool:

@@ -2,9 +2,8 @@
 
 * griffe keeps overloads beside the implementation that they belong to. A stub has none, so that `Socket.recv` would be
   missing from the page. The last overload, which carries the docstring in our stubs, stands for it here.
-* A method without a docstring has that of the method it overrides, as in `help()`.
+* A method or attribute without a docstring has that of the member it overrides, as in `help()`.
 * An `Example:` is shown as code.
-* A type that is not public is shown under the name of one that is.
 """
 
 import re
@@ -44,22 +43,13 @@ def complete(item: griffe.Object) -> None:
             continue
         if isinstance(member, griffe.Class):
             take_parameters_of_new(member)
-        if isinstance(member, griffe.Function) and isinstance(item, griffe.Class):
+        if isinstance(member, (griffe.Function, griffe.Attribute)) and isinstance(
+            item, griffe.Class
+        ):
             inherit(member, item)
-        if isinstance(member, griffe.Function):
-            for function in (member, *(member.overloads or [])):
-                show_public_names(function.returns)
         if member.docstring is not None:
             member.docstring.value = EXAMPLE.sub(as_code, member.docstring.value)
         complete(member)
-
-
-def show_public_names(annotation: str | griffe.Expr | None) -> None:
-    """Says `Awaitable` instead of `Pending`, the name that only type checkers know."""
-    if isinstance(annotation, griffe.Expr):
-        for part in annotation.iterate(flat=True):
-            if isinstance(part, griffe.ExprName) and part.name == "Pending":
-                part.name = "Awaitable"
 
 
 def take_parameters_of_new(cls: griffe.Class) -> None:
@@ -70,16 +60,16 @@ def take_parameters_of_new(cls: griffe.Class) -> None:
         cls.set_member("__init__", init)
 
 
-def inherit(method: griffe.Function, cls: griffe.Class) -> None:
-    """Gives a method the docstring of the first one that it overrides, if it has none."""
-    if method.docstring is not None or method.name.startswith("_"):
+def inherit(member: griffe.Function | griffe.Attribute, cls: griffe.Class) -> None:
+    """Gives a member without a docstring that of the first member that it overrides."""
+    if member.docstring is not None or member.name.startswith("_"):
         return
     for base in cls.mro():
-        overridden = base.members.get(method.name)
+        overridden = base.members.get(member.name)
         if overridden is not None and not overridden.is_alias and overridden.docstring is not None:
-            method.docstring = griffe.Docstring(
+            member.docstring = griffe.Docstring(
                 overridden.docstring.value,
-                parent=method,
+                parent=member,
                 parser=overridden.docstring.parser,
                 parser_options=overridden.docstring.parser_options,
             )

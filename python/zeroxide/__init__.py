@@ -190,6 +190,14 @@ def get_library_dirs() -> list[str]:
     return [os.path.join(os.path.dirname(__file__), "zmq")]
 
 
+# The public home of native functions, for `help()` and pickle.
+_function: Any
+for _function in (
+    *(curve_keypair, curve_public, has, strerror, zmq_errno),
+    *(proxy, proxy_steerable, zmq_poll),
+):
+    _function.__module__ = __name__
+
 _watch_imports()
 _native.install(
     package=sys.modules[__name__],

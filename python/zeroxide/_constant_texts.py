@@ -130,7 +130,8 @@ OTHERS = {
     "HWM": "An option of ZeroMQ 2. Its number is not accepted: ``socket.hwm`` sets SNDHWM and RCVHWM.",
 }
 
-# The specifications of what a constant stands for, with the section.
+# Where a constant is specified: an RFC with the section, and a manual page of libzmq.
+HERE = "zeroxide only"
 HEARTBEATS = '37/ZMTP, section "Connection Heartbeating"'
 PLAIN = '24/ZMTP-PLAIN, section "Implementation"'
 CURVE = '25/ZMTP-CURVE, section "Implementation"'
@@ -143,12 +144,18 @@ SOURCES = {
     "HEARTBEAT_IVL": HEARTBEATS,
     "HEARTBEAT_TIMEOUT": HEARTBEATS,
     "HEARTBEAT_TTL": HEARTBEATS,
+    "MAX_SUBSCRIPTIONS": HERE,
+    "MAX_SUBSCRIPTION_BYTES": HERE,
     "MECHANISM": '37/ZMTP, section "Authentication and Confidentiality"',
+    "MEMORY_BUDGET": HERE,
     "METADATA": '37/ZMTP, section "Connection Metadata"',
     "PLAIN_PASSWORD": PLAIN,
     "PLAIN_SERVER": PLAIN,
     "PLAIN_USERNAME": PLAIN,
+    "RCVHWM_BYTES": HERE,
     "ROUTING_ID": '37/ZMTP, section "The Identity Property"',
+    "SNDHWM_BYTES": HERE,
+    "STALL_IVL": HERE,
     "SUBSCRIBE": SUBSCRIBERS,
     "UNSUBSCRIBE": SUBSCRIBERS,
     "ZAP_DOMAIN": '27/ZAP, section "Message Format"',
@@ -158,6 +165,31 @@ PATTERNS = {
     "29/PUBSUB": ("PUB", "XPUB", "SUB", "XSUB"),
     "30/PIPELINE": ("PUSH", "PULL"),
     "31/EXPAIR": ("PAIR",),
+}
+MECHANISMS = {
+    "NULL": '37/ZMTP, section "The NULL Security Mechanism"; zmq_null(7)',
+    "PLAIN": f"{PLAIN}; zmq_plain(7)",
+    "CURVE": f"{CURVE}; zmq_curve(7)",
+    "GSSAPI": "zmq_gssapi(7)",
+}
+# Enums other than those of options: the manual page, and how libzmq's names begin.
+PAGES = {
+    "SocketType": ("zmq_socket(3)", "ZMQ_"),
+    "Event": ("zmq_socket_monitor(3)", "ZMQ_EVENT_"),
+}
+# Names that these manual pages do not have.
+ELSEWHERE = {
+    "ALL_V1": "zmq_socket_monitor_versioned(3)",
+    "ALL_V2": "zmq_socket_monitor_versioned(3)",
+    "DGRAM": "zmq_udp(7)",
+    "HWM": "pyzmq's ``Socket.hwm``",
+    "LOOPBACK_FASTPATH": "libzmq's zmq.h",
+    "PIPES_STATS": "``ZMQ_EVENT_PIPES_STATS`` of zmq_socket_monitor_versioned(3)",
+    "WSS_CERT_PEM": "libzmq's zmq.h",
+    "WSS_HOSTNAME": "libzmq's zmq.h",
+    "WSS_KEY_PEM": "libzmq's zmq.h",
+    "WSS_TRUST_PEM": "libzmq's zmq.h",
+    "WSS_TRUST_SYSTEM": "libzmq's zmq.h",
 }
 
 ATTRIBUTE = re.compile(r"^        (\w+): (.+(?:\n            .+)*)", re.MULTILINE)
@@ -176,15 +208,37 @@ def text_of(member: Enum) -> str | None:
     if kind == "ContextOption":
         return context_option_text(name)
     text = _attributes(type(member)).get(name)
-    if kind == "SocketType":
-        for pattern, types in PATTERNS.items():
-            if name in types:
-                return f'{text}\n\nSource: {pattern}, section "The {name} Socket Type"'
-    return text
+    source = _source(kind, name) if text else None
+    return f"{text}\n\nSource: {source}" if source else text
+
+
+def _source(kind: str, name: str) -> str | None:
+    """Where a member of an enum other than those of options is specified."""
+    if kind == "SecurityMechanism":
+        return MECHANISMS[name]
+    if kind not in PAGES:
+        return None
+    page, prefix = PAGES[kind]
+    if name.startswith("PROTOCOL_ERROR_"):
+        prefix = "ZMQ_"
+    manual = ELSEWHERE.get(name, f"``{prefix}{name}`` of {page}")
+    for pattern, types in PATTERNS.items():
+        if name in types:
+            return f'{pattern}, section "The {name} Socket Type"; {manual}'
+    return manual
+
+
+def _source_of_option(name: str, page: str) -> str:
+    """Where an option is specified, given the manual page that has it."""
+    found = SOURCES.get(name)
+    if found == HERE:
+        return HERE
+    manual = ELSEWHERE.get(name, f"``ZMQ_{name}`` of {page}")
+    return f"{found}; {manual}" if found else manual
 
 
 def default(name: str) -> str:
-    """The default of a socket option with its unit; empty for what has none."""
+    """Returns the default of a socket option with its unit; empty if it has none."""
     if name == "LINGER":
         return "-1; 0 for SUB and XSUB"
     if name in EMPTY:
@@ -193,19 +247,19 @@ def default(name: str) -> str:
 
 
 def context_default(name: str) -> str:
-    """The same for an option of contexts."""
+    """Returns the same for an option of contexts."""
     if name == "MEMORY_BUDGET":
         return "three quarters of the memory the process may have, in bytes"
     return with_unit(*CONTEXT_DEFAULTS[name]) if name in CONTEXT_DEFAULTS else ""
 
 
 def with_unit(value: int, unit: str) -> str:
-    # Below 0, and often at 0, a number has a meaning of its own, which the text tells.
+    # Negative numbers, and often 0, have a meaning of their own, which the text explains.
     return f"{value} {unit}" if unit and value > 0 else str(value)
 
 
 def context_option_text(name: str) -> str | None:
-    """Returns the text about an option of contexts; two are no members of `ContextOption`."""
+    """Returns the text about an option of contexts; two are not members of `ContextOption`."""
     return _context_options().get(name)
 
 
@@ -214,15 +268,17 @@ def _socket_options() -> dict[str, str]:
     from ._native import socket_option_texts, socket_options
 
     blocky = f"An option of contexts. {_context_options()['BLOCKY']}"
-    texts = _texts(socket_options(), socket_option_texts(), default, DEFAULTS)
-    return texts | OTHERS | {"BLOCKY": blocky}
+    texts = _texts(socket_options(), socket_option_texts(), default, DEFAULTS, "sockopt")
+    others = {name: f"{text}\n\nSource: {ELSEWHERE[name]}" for name, text in OTHERS.items()}
+    return texts | others | {"BLOCKY": blocky}
 
 
 @cache
 def _context_options() -> dict[str, str]:
     from ._native import context_option_texts, context_options
 
-    return _texts(context_options(), context_option_texts(), context_default, CONTEXT_DEFAULTS)
+    rows, told = context_options(), context_option_texts()
+    return _texts(rows, told, context_default, CONTEXT_DEFAULTS, "ctx")
 
 
 def _texts(
@@ -230,7 +286,11 @@ def _texts(
     told: list[tuple[str, str, list[str], str]],
     default: Callable[[str], str],
     units: dict[str, tuple[int, str]],
+    pages: str,
 ) -> dict[str, str]:
+    setting, getting = ("zmq_setsockopt(3)", "zmq_getsockopt(3)")
+    if pages == "ctx":
+        setting, getting = ("zmq_ctx_set(3)", "zmq_ctx_get(3)")
     access = {name: (readable, writable) for name, _, _, readable, writable in rows}
     texts = {}
     for name, takes, sockets, sentence in told:
@@ -248,9 +308,8 @@ def _texts(
             facts.append("It can only be read.")
         elif not readable:
             facts.append("It can only be set.")
-        texts[name] = f"{sentence}\n\n{' '.join(facts)}"
-        if name in SOURCES:
-            texts[name] += f"\n\nSource: {SOURCES[name]}"
+        source = _source_of_option(name, getting if readable and not writable else setting)
+        texts[name] = f"{sentence}\n\n{' '.join(facts)}\n\nSource: {source}"
     return texts
 
 

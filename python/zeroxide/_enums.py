@@ -36,7 +36,7 @@ class Errno(IntEnum):
     The numbers of the system, as in the module `errno`, and four of ZeroMQ's own.
 
     Attributes:
-        EAGAIN: The call would have to wait, or its time is up: raised as `Again`.
+        EAGAIN: The call would have to wait, or timed out: raised as `Again`.
         EFAULT: The context is closed, or does not exist.
         EINVAL: An option, a value or an address is invalid.
         ENOTSUP: The socket's type cannot do this.
@@ -57,7 +57,7 @@ class Errno(IntEnum):
         ETIMEDOUT: The connection timed out.
         EHOSTUNREACH: No peer has the routing id (ROUTER with ``ROUTER_MANDATORY``).
         ENETRESET: The network dropped the connection.
-        EFSM: The socket cannot do this in its state: it is not its turn (REQ, REP).
+        EFSM: The socket cannot do this in its state: a REQ or REP has to send or receive first.
         ENOCOMPATPROTO: The transport does not fit the type of the socket.
         ETERM: The context was shut down or terminated: raised as `ContextTerminated`.
         EMTHREAD: There is no I/O thread.
@@ -128,11 +128,12 @@ class SocketType(IntEnum):
     Attributes:
         PAIR: Exchanges messages with one peer; for threads of a program.
         PUB: Sends to all subscribers of a topic.
-        SUB: Receives what it subscribed to.
+        SUB: Receives the messages that it subscribed to.
         REQ: Sends a request, then receives its reply.
         REP: Receives a request, then sends its reply.
         DEALER: Sends to its peers in turn, receives from all of them.
-        ROUTER: Receives from all peers with their routing ids, sends to the one it names.
+        ROUTER: Receives from all peers, with the sender's routing id; sends to the peer whose
+            routing id comes first.
         PULL: Receives from all peers in turn.
         PUSH: Sends to its peers in turn.
         XPUB: A PUB that receives the subscriptions.
@@ -147,7 +148,7 @@ class SocketType(IntEnum):
         GATHER: A draft, not built in: receives single parts in turn.
         SCATTER: A draft, not built in: sends single parts in turn.
         DGRAM: A draft, not built in: UDP datagrams.
-        PEER: A draft, not built in: sends to the peer it names.
+        PEER: A draft, not built in: sends to the peer whose routing id it sets.
         CHANNEL: A draft, not built in: PAIR for single parts.
 
     Source:
@@ -344,6 +345,9 @@ class MessageOption(IntEnum):
         MORE: Whether more parts of the message follow.
         SRCFD: The file descriptor of the connection that the frame came from.
         SHARED: Whether the body is in memory that other frames may share.
+
+    Source:
+        zmq_msg_get(3)
     """
 
     MORE = 1
@@ -358,6 +362,9 @@ class Flag(IntFlag):
         DONTWAIT: Raise `Again` instead of waiting.
         SNDMORE: More parts of the message follow.
         NOBLOCK: The old name of ``DONTWAIT``.
+
+    Source:
+        zmq_send(3), zmq_recv(3)
     """
 
     DONTWAIT = 1
@@ -373,6 +380,9 @@ class PollEvent(IntFlag):
         POLLOUT: A message can be sent; a descriptor can be written.
         POLLERR: A descriptor has an error.
         POLLPRI: A descriptor has urgent data.
+
+    Source:
+        zmq_poll(3)
     """
 
     POLLIN = 1
@@ -387,6 +397,9 @@ class RouterNotify(IntEnum):
     Attributes:
         CONNECT: Report that a peer connected.
         DISCONNECT: Report that a peer disconnected.
+
+    Source:
+        ``ZMQ_ROUTER_NOTIFY`` of zmq_setsockopt(3)
     """
 
     CONNECT = 1
@@ -402,6 +415,9 @@ class NormMode(IntEnum):
         CCL: Congestion control that tolerates losses.
         CCE: Congestion control with explicit notification of congestion.
         CCE_ECNONLY: Congestion control by explicit notification alone.
+
+    Source:
+        ``ZMQ_NORM_MODE`` of zmq_setsockopt(3)
     """
 
     FIXED = 0
@@ -437,6 +453,9 @@ class GssapiNameType(IntEnum):
         HOSTBASED: A service at a host.
         USER_NAME: The name of a user.
         KRB5_PRINCIPAL: A principal of Kerberos.
+
+    Source:
+        zmq_gssapi(7)
     """
 
     HOSTBASED = 0
@@ -445,12 +464,15 @@ class GssapiNameType(IntEnum):
 
 
 class ReconnectStop(IntEnum):
-    """Values of the option ``RECONNECT_STOP``, which may be added up.
+    """Values of the option ``RECONNECT_STOP``. They can be combined with ``|``.
 
     Attributes:
         CONN_REFUSED: Stop when the connection is refused.
         HANDSHAKE_FAILED: Stop when the handshake fails.
         AFTER_DISCONNECT: Stop after `Socket.disconnect`.
+
+    Source:
+        ``ZMQ_RECONNECT_STOP`` of zmq_setsockopt(3)
     """
 
     CONN_REFUSED = 1
@@ -476,7 +498,7 @@ class Event(IntFlag):
         HANDSHAKE_FAILED_NO_DETAIL: The handshake failed; the value is an errno.
         HANDSHAKE_SUCCEEDED: The handshake is complete: messages can flow.
         HANDSHAKE_FAILED_PROTOCOL: The peer broke the protocol; the value is one of the codes.
-        HANDSHAKE_FAILED_AUTH: The peer was not let in; the value is the status of ZAP.
+        HANDSHAKE_FAILED_AUTH: The peer was refused; the value is the status code of ZAP.
         ALL_V1: All of the above.
         ALL: All of the above.
         PIPES_STATS: A draft, never sent.
@@ -562,6 +584,9 @@ class DeviceType(IntEnum):
         STREAMER: PULL to PUSH.
         FORWARDER: XSUB to XPUB.
         QUEUE: ROUTER to DEALER.
+
+    Source:
+        pyzmq's ``DeviceType``
     """
 
     STREAMER = 1
@@ -570,7 +595,7 @@ class DeviceType(IntEnum):
 
 
 class _Doc:
-    """The `__doc__` of an enum: of the class its text, of a member what that says about it."""
+    """The `__doc__` of an enum: the text of the class, or the part of it about a member."""
 
     def __init__(self, text: str | None) -> None:
         self.text = text

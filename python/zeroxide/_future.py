@@ -33,16 +33,16 @@ if TYPE_CHECKING:
     from ._typing import (
         ArrowData,
         DumpArguments,
+        Future,
         LoadArguments,
         Part,
-        Pending,
         SendArguments,
         SendObjectArguments,
         SocketArguments,
         TrackArgument,
     )
 else:
-    Pending = asyncio.Future  # no more is needed to show annotations
+    Future = asyncio.Future  # at run time, only annotations name it
 
 __all__ = ["_Async", "_AsyncPoller", "_AsyncSocket"]
 
@@ -397,7 +397,7 @@ class _AsyncPoller(_Async, Poller[PolledT]):
 
     def poll(  # type: ignore[override]
         self, timeout: float | None = -1
-    ) -> Pending[list[tuple[PolledT, int]]]:
+    ) -> Future[list[tuple[PolledT, int]]]:
         """Waits until something that is registered is ready; returns a future.
 
         Args:
@@ -412,13 +412,13 @@ class _AsyncPoller(_Async, Poller[PolledT]):
             limit = _checks.milliseconds(timeout)
             found = super().poll(0)
         except Exception as error:
-            future: Pending[Any] = self._Future()
+            future: Future[Any] = self._Future()
             future.set_exception(error)
             return future
         if limit == 0:
-            settled: Pending[Any] = self._settled(found)
+            settled: Future[Any] = self._settled(found)
             return settled
-        waiting: Pending[Any] = _Watch(self, limit, bool(found)).future
+        waiting: Future[Any] = _Watch(self, limit, bool(found)).future
         return waiting
 
 
@@ -699,20 +699,20 @@ class _AsyncSocket(_Async, _native.AsyncSocket, Socket[Any]):
 
     def _send_rows(  # type: ignore[override]
         self, data: "ArrowData", flags: int = 0
-    ) -> Pending[int]:
+    ) -> Future[int]:
         return self.send_batch(_native.arrow_messages(data), flags)
 
     if TYPE_CHECKING:
         # Inherited code, which returns futures because the methods it calls do.
         def send_arrow(  # type: ignore[override]
             self, data: ArrowData, flags: int = 0
-        ) -> Pending[MessageTracker | None]: ...
+        ) -> Future[MessageTracker | None]: ...
         def recv_arrow(  # type: ignore[override]
             self, flags: int = 0
-        ) -> Pending[ArrowTable]: ...
+        ) -> Future[ArrowTable]: ...
         def send_batch_arrow(  # type: ignore[override]
             self, data: ArrowData, flags: int = 0
-        ) -> Pending[int]: ...
+        ) -> Future[int]: ...
         def recv_batch_arrow(  # type: ignore[override]
             self,
             max_rows: int = 10_000,
@@ -721,7 +721,7 @@ class _AsyncSocket(_Async, _native.AsyncSocket, Socket[Any]):
             *,
             max_bytes: int = ...,
             frames: bool = False,
-        ) -> Pending[ArrowTable]: ...
+        ) -> Future[ArrowTable]: ...
         def send_serialized(  # type: ignore[override]
             self,
             msg: _T,
@@ -729,14 +729,14 @@ class _AsyncSocket(_Async, _native.AsyncSocket, Socket[Any]):
             flags: int = 0,
             copy: bool = True,
             **kwargs: Unpack[TrackArgument],
-        ) -> Pending[MessageTracker | None]: ...
+        ) -> Future[MessageTracker | None]: ...
         @overload  # type: ignore[override]
         def recv_serialized(
             self,
             deserialize: Callable[[list[bytes]], _R],
             flags: int = 0,
             copy: Literal[True] = True,
-        ) -> Pending[_R]: ...
+        ) -> Future[_R]: ...
         @overload
         def recv_serialized(
             self,
@@ -744,10 +744,10 @@ class _AsyncSocket(_Async, _native.AsyncSocket, Socket[Any]):
             flags: int = 0,
             *,
             copy: Literal[False],
-        ) -> Pending[_R]: ...
+        ) -> Future[_R]: ...
         def recv_serialized(
             self, deserialize: Callable[[Any], _R], flags: int = 0, copy: bool = True
-        ) -> Pending[_R]: ...
+        ) -> Future[_R]: ...
         def send_string(  # type: ignore[override]
             self,
             u: str,
@@ -755,10 +755,10 @@ class _AsyncSocket(_Async, _native.AsyncSocket, Socket[Any]):
             copy: bool = True,
             encoding: str = "utf-8",
             **kwargs: Unpack[SendArguments],
-        ) -> Pending[MessageTracker | None]: ...
+        ) -> Future[MessageTracker | None]: ...
         def recv_string(  # type: ignore[override]
             self, flags: int = 0, encoding: str = "utf-8"
-        ) -> Pending[str]: ...
+        ) -> Future[str]: ...
         def send_json(  # type: ignore[override]
             self,
             obj: object,
@@ -767,16 +767,16 @@ class _AsyncSocket(_Async, _native.AsyncSocket, Socket[Any]):
             routing_id: int | None = None,
             group: str | None = None,
             **kwargs: Unpack[DumpArguments],
-        ) -> Pending[MessageTracker | None]: ...
-        def recv_json(self, flags: int = 0, **kwargs: Unpack[LoadArguments]) -> Pending[Any]: ...
+        ) -> Future[MessageTracker | None]: ...
+        def recv_json(self, flags: int = 0, **kwargs: Unpack[LoadArguments]) -> Future[Any]: ...
         def send_pyobj(  # type: ignore[override]
             self,
             obj: object,
             flags: int = 0,
             protocol: int | None = None,
             **kwargs: Unpack[SendObjectArguments],
-        ) -> Pending[MessageTracker | None]: ...
-        def recv_pyobj(self, flags: int = 0) -> Pending[Any]: ...
+        ) -> Future[MessageTracker | None]: ...
+        def recv_pyobj(self, flags: int = 0) -> Future[Any]: ...
         def send_typed(  # type: ignore[override]
             self,
             obj: object,
@@ -784,7 +784,7 @@ class _AsyncSocket(_Async, _native.AsyncSocket, Socket[Any]):
             *,
             enc_hook: Callable[[Any], Any] | None = None,
             **kwargs: Unpack[SendObjectArguments],
-        ) -> Pending[MessageTracker | None]: ...
+        ) -> Future[MessageTracker | None]: ...
         @overload  # type: ignore[override]
         def recv_typed(
             self,
@@ -792,7 +792,7 @@ class _AsyncSocket(_Async, _native.AsyncSocket, Socket[Any]):
             flags: int = 0,
             *,
             dec_hook: Callable[[type, Any], Any] | None = None,
-        ) -> Pending[_T]: ...
+        ) -> Future[_T]: ...
         @overload
         def recv_typed(
             self,
@@ -800,11 +800,11 @@ class _AsyncSocket(_Async, _native.AsyncSocket, Socket[Any]):
             flags: int = 0,
             *,
             dec_hook: Callable[[type, Any], Any] | None = None,
-        ) -> Pending[Any]: ...
+        ) -> Future[Any]: ...
         def recv_typed(
             self,
             kind: Any,
             flags: int = 0,
             *,
             dec_hook: Callable[[type, Any], Any] | None = None,
-        ) -> Pending[Any]: ...
+        ) -> Future[Any]: ...

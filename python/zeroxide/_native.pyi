@@ -26,7 +26,7 @@ from typing import (
 from typing_extensions import Buffer
 
 from ._tracker import MessageTracker
-from ._typing import ArrowData, Batch, HasFileno, OptionValue, Part, Pending
+from ._typing import ArrowData, Batch, Future, HasFileno, OptionValue, Part
 from .error import NotFlushed, ZMQError
 
 __version__: str
@@ -37,52 +37,64 @@ class Dropped(TypedDict):
     The page "Messages that go missing" explains each reason and what to do about it.
     """
 
-    # No room at the peer (PUB, ROUTER).
     high_water: int
+    """The queue to the peer was full (PUB, XPUB, XSUB, ROUTER, REP)."""
     no_peer: int
-    # No peer has the routing id.
+    """An XSUB sent it, but had no publisher to send it to."""
     unroutable: int
-    # A newer message took its place (CONFLATE).
+    """No peer has the routing id."""
     conflated: int
-    # It arrived although nothing here subscribes to it.
+    """A newer message took its place (``CONFLATE``)."""
     filtered: int
-    # It lacked parts that the pattern requires.
+    """It arrived although nothing here subscribes to it."""
     malformed: int
-    # The connection ended in the middle of it.
+    """It lacked parts that the pattern requires."""
     torn: int
-    # The connection was lost before it had left, or before the peer's machine had it.
+    """The connection ended in the middle of it."""
     peer_gone: int
-    # The socket was closed, and its linger time was over.
+    """The connection was lost before the message had been sent, or before the peer's machine had it."""
     lingered: int
-    # A newer request took its place, or the reply is no longer expected.
+    """Its endpoint was disconnected, and ``LINGER`` expired before it was sent."""
     stale: int
-    # From a peer that the pattern had turned away, or not received before a disconnect.
+    """A newer request took its place, or the reply is no longer expected."""
     refused: int
-    # A subscription above MAX_SUBSCRIPTIONS or MAX_SUBSCRIPTION_BYTES, which was ignored.
+    """The pattern had refused its sender, or it was not received before a disconnect."""
     excess: int
+    """A subscription above ``MAX_SUBSCRIPTIONS`` or ``MAX_SUBSCRIPTION_BYTES``, which was ignored."""
     unfinished: int
-    # There was no memory for it, or none left in MEMORY_BUDGET; the connection of its sender was ended.
+    """It was sent or received part by part, and its last parts never followed."""
     no_memory: int
-    # Larger than MAXMSGSIZE, which ended the connection.
+    """There was no memory for it, or ``MEMORY_BUDGET`` was used up. Its connection was closed."""
     too_large: int
+    """It was larger than ``MAXMSGSIZE``. Its connection was closed."""
 
 class PeerStats(TypedDict):
     """Counters of one connection, as in `Socket.stats()["peers"]`."""
 
-    # The endpoint that was bound or connected to, and the peer's address.
     endpoint: str
+    """The endpoint that was bound or connected to."""
     address: str
+    """The peer's address."""
     routing_id: bytes
+    """The peer's routing id."""
     connected: bool
-    # Another peer has its routing id. Nothing is read from this one until the id is free.
+    """Whether the connection is open."""
     waiting: bool
+    """Whether another peer has the same routing id. Nothing is read until that id is free."""
     sent: int
+    """Messages that were sent."""
     sent_bytes: int
+    """Bytes of the messages that were sent."""
     received: int
+    """Messages that were received."""
     received_bytes: int
+    """Bytes of the messages that were received."""
     queued_out: int
+    """Messages that wait to be sent."""
     queued_in: int
+    """Messages that wait to be received by the program."""
     dropped: Dropped
+    """Messages that were not delivered, by reason."""
 
 class SocketStats(TypedDict):
     """Counters of a socket, as returned by `Socket.stats`.
@@ -91,16 +103,25 @@ class SocketStats(TypedDict):
     """
 
     sent: int
+    """Messages that were sent."""
     sent_bytes: int
+    """Bytes of the messages that were sent."""
     received: int
+    """Messages that were received."""
     received_bytes: int
+    """Bytes of the messages that were received."""
     queued_out: int
+    """Messages that wait to be sent."""
     queued_in: int
+    """Messages that wait to be received by the program."""
     dropped: Dropped
+    """Messages that were not delivered, by reason."""
     no_subscriber: int
-    # Events that monitors did not get, because thousands of earlier events had not been read.
+    """Published messages that no peer subscribes to."""
     missed_events: int
+    """Events that monitors did not get, because thousands of earlier events had not been read."""
     peers: list[PeerStats]
+    """The counters of each connection."""
 
 class _Tracked(Protocol):
     def __call__(self, release: Release, /) -> MessageTracker: ...
@@ -1133,17 +1154,17 @@ class AsyncSocket(Socket):
     @overload  # type: ignore[override]
     def recv(
         self, flags: int = 0, copy: Literal[True] = True, track: bool = False
-    ) -> Pending[bytes]: ...
+    ) -> Future[bytes]: ...
     @overload
     def recv(
         self, flags: int = 0, *, copy: Literal[False], track: bool = False
-    ) -> Pending[Frame]: ...
+    ) -> Future[Frame]: ...
     @overload
-    def recv(self, flags: int, copy: Literal[False], track: bool = False) -> Pending[Frame]: ...
+    def recv(self, flags: int, copy: Literal[False], track: bool = False) -> Future[Frame]: ...
     @overload
     def recv(
         self, flags: int = 0, copy: bool = True, track: bool = False
-    ) -> Pending[bytes] | Pending[Frame]:
+    ) -> Future[bytes] | Future[Frame]:
         """Receives one part of a message; returns a future.
 
         Cancelling the future, dropping it, or cancelling its task loses no message.
@@ -1172,19 +1193,19 @@ class AsyncSocket(Socket):
     @overload  # type: ignore[override]
     def recv_multipart(
         self, flags: int = 0, copy: Literal[True] = True, track: bool = False
-    ) -> Pending[list[bytes]]: ...
+    ) -> Future[list[bytes]]: ...
     @overload
     def recv_multipart(
         self, flags: int = 0, *, copy: Literal[False], track: bool = False
-    ) -> Pending[list[Frame]]: ...
+    ) -> Future[list[Frame]]: ...
     @overload
     def recv_multipart(
         self, flags: int, copy: Literal[False], track: bool = False
-    ) -> Pending[list[Frame]]: ...
+    ) -> Future[list[Frame]]: ...
     @overload
     def recv_multipart(
         self, flags: int = 0, copy: bool = True, track: bool = False
-    ) -> Pending[list[bytes]] | Pending[list[Frame]]:
+    ) -> Future[list[bytes]] | Future[list[Frame]]:
         """Receives all parts of a message; returns a future.
 
         Cancelling the future, dropping it, or cancelling its task loses no message.
@@ -1208,7 +1229,7 @@ class AsyncSocket(Socket):
 
     def recv_into(  # type: ignore[override]
         self, buffer: Buffer, /, *, nbytes: int = 0, flags: int = 0
-    ) -> Pending[int]:
+    ) -> Future[int]:
         """Receives one part into a buffer; returns a future.
 
         A part that is larger than the buffer is cut: the result is its full size.
@@ -1240,7 +1261,7 @@ class AsyncSocket(Socket):
         flags: int = 0,
         *,
         multipart: Literal[False] = False,
-    ) -> Pending[list[bytes | list[bytes]]]: ...
+    ) -> Future[list[bytes | list[bytes]]]: ...
     @overload
     def recv_batch(
         self,
@@ -1249,7 +1270,7 @@ class AsyncSocket(Socket):
         flags: int = 0,
         *,
         multipart: Literal[True],
-    ) -> Pending[list[list[bytes]]]:
+    ) -> Future[list[list[bytes]]]:
         """Receives the messages that have arrived, at least one; returns a future.
 
         Waits for the first message only, and then takes what is there.
@@ -1276,7 +1297,7 @@ class AsyncSocket(Socket):
         """
 
     def __aiter__(self) -> Self: ...
-    def __anext__(self) -> Pending[bytes | list[bytes]]:
+    def __anext__(self) -> Future[bytes | list[bytes]]:
         """Receives a message: its bytes if it has one part, otherwise a list of them.
 
         The iteration ends when the socket is closed.
@@ -1291,7 +1312,7 @@ class AsyncSocket(Socket):
         track: bool = False,
         routing_id: int | None = None,
         group: str | None = None,
-    ) -> Pending[None]: ...
+    ) -> Future[None]: ...
     @overload
     def send(
         self,
@@ -1302,7 +1323,7 @@ class AsyncSocket(Socket):
         track: Literal[True],
         routing_id: int | None = None,
         group: str | None = None,
-    ) -> Pending[MessageTracker]: ...
+    ) -> Future[MessageTracker]: ...
     @overload
     def send(
         self,
@@ -1312,7 +1333,7 @@ class AsyncSocket(Socket):
         track: bool = False,
         routing_id: int | None = None,
         group: str | None = None,
-    ) -> Pending[MessageTracker | None]:
+    ) -> Future[MessageTracker | None]:
         """Sends one part of a message; returns a future.
 
         Args:
@@ -1349,7 +1370,7 @@ class AsyncSocket(Socket):
         flags: int = 0,
         copy: bool = True,
         track: bool = False,
-    ) -> Pending[MessageTracker | None]:
+    ) -> Future[MessageTracker | None]:
         """Sends a message of several parts as a whole; returns a future.
 
         Args:
@@ -1375,7 +1396,7 @@ class AsyncSocket(Socket):
 
     def send_batch(  # type: ignore[override]
         self, messages: Batch, flags: int = 0
-    ) -> Pending[int]:
+    ) -> Future[int]:
         """Sends many messages in one call; returns a future.
 
         Args:
@@ -1399,7 +1420,7 @@ class AsyncSocket(Socket):
 
     def poll(  # type: ignore[override]
         self, timeout: float | None = None, flags: int = 1
-    ) -> Pending[int]:
+    ) -> Future[int]:
         """Waits until the socket is ready; returns a future.
 
         Args:

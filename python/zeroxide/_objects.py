@@ -34,8 +34,9 @@ class ObjectMessages(OptionAttributes):
     """The part of `Socket` that sends and receives objects."""
 
     context: "Context[Any]"
-    # Whether `recv_pyobj` opens the pickles of every peer, or of none; None means the context's setting.
+    """The context that made the socket."""
     trust_pickles: "_pickles.Trust | None" = None
+    """Whose pickles `recv_pyobj` opens; None for the setting of the context, `Context.trust_pickles`."""
 
     def _deserialize(self, recvd: Any, load: Callable[[Any], Any]) -> Any:
         """Makes the received bytes an object; other kinds of socket override this."""
@@ -59,7 +60,8 @@ class ObjectMessages(OptionAttributes):
             **kwargs: Further arguments of `send_multipart`.
 
         Returns:
-            What `send_multipart` returns.
+            A `MessageTracker` if ``copy=False`` and ``track=True`` are given, as in `send`;
+            otherwise None.
 
         Raises:
             TypeError: `serialize` is not a function.
@@ -98,7 +100,7 @@ class ObjectMessages(OptionAttributes):
             copy: False passes frames to `deserialize` instead of `bytes`.
 
         Returns:
-            What `deserialize` returns.
+            The object that `deserialize` made of the parts.
 
         Source:
             pyzmq's ``Socket.recv_serialized``
@@ -124,7 +126,8 @@ class ObjectMessages(OptionAttributes):
             **kwargs: Further arguments of `send`.
 
         Returns:
-            What `send` returns.
+            A `MessageTracker` if ``copy=False`` and ``track=True`` are given, as in `send`;
+            otherwise None.
 
         Raises:
             TypeError: `u` is not text.
@@ -266,7 +269,8 @@ class ObjectMessages(OptionAttributes):
             **kwargs: Further arguments of `send`.
 
         Returns:
-            What `send` returns.
+            A `MessageTracker` if ``copy=False`` and ``track=True`` are given, as in `send`;
+            otherwise None.
 
         Raises:
             PicklingError: The object cannot be pickled.
@@ -341,7 +345,8 @@ class ObjectMessages(OptionAttributes):
             **kwargs: Further arguments of `send`.
 
         Returns:
-            What `send` returns.
+            A `MessageTracker` if ``copy=False`` and ``track=True`` are given, as in `send`;
+            otherwise None.
 
         Raises:
             ModuleNotFoundError: msgspec is not installed.

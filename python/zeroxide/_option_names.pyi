@@ -23,268 +23,348 @@ class SocketOptions:
     """The I/O threads that may serve new connections, one bit each; 0 = all.
 
     Type: int. Default: 0.
+
+    Source: ``ZMQ_AFFINITY`` of zmq_setsockopt(3)
     """
     routing_id: bytes
     """The name under which ROUTER peers address this socket.
 
     Type: bytes. Default: empty.
 
-    Source: 37/ZMTP, section "The Identity Property"
+    Source: 37/ZMTP, section "The Identity Property"; ``ZMQ_ROUTING_ID`` of zmq_setsockopt(3)
     """
     sndbuf: int
     """The kernel's send buffer in bytes; -1 = the system's default.
 
     Type: int, in bytes. Default: -1.
+
+    Source: ``ZMQ_SNDBUF`` of zmq_setsockopt(3)
     """
     rcvbuf: int
     """The kernel's receive buffer in bytes; -1 = the system's default.
 
     Type: int, in bytes. Default: -1.
+
+    Source: ``ZMQ_RCVBUF`` of zmq_setsockopt(3)
     """
     linger: int
     """How long messages are still sent after closing, in ms; -1 = no limit.
 
     Type: int, in ms. Default: -1; 0 for SUB and XSUB.
+
+    Source: ``ZMQ_LINGER`` of zmq_setsockopt(3)
     """
     reconnect_ivl: int
     """The delay before the next connection attempt in ms; -1 = no further attempt.
 
     Type: int, in ms. Default: 100.
+
+    Source: ``ZMQ_RECONNECT_IVL`` of zmq_setsockopt(3)
     """
     backlog: int
     """How many connections may wait to be accepted.
 
     Type: int, in connections. Default: 100.
+
+    Source: ``ZMQ_BACKLOG`` of zmq_setsockopt(3)
     """
     reconnect_ivl_max: int
     """Delays between attempts double up to this many ms; 0 = they do not.
 
     Type: int, in ms. Default: 0.
+
+    Source: ``ZMQ_RECONNECT_IVL_MAX`` of zmq_setsockopt(3)
     """
     maxmsgsize: int
     """A larger message from a peer ends its connection; bytes, -1 = no limit.
 
     Type: int, in bytes. Default: -1.
+
+    Source: ``ZMQ_MAXMSGSIZE`` of zmq_setsockopt(3)
     """
     sndhwm: int
     """How many messages queue per peer on the way out; 0 = no limit.
 
     Type: int, in messages. Default: 1000.
+
+    Source: ``ZMQ_SNDHWM`` of zmq_setsockopt(3)
     """
     rcvhwm: int
     """How many messages queue per peer on the way in; 0 = no limit.
 
     Type: int, in messages. Default: 1000.
+
+    Source: ``ZMQ_RCVHWM`` of zmq_setsockopt(3)
     """
     rcvtimeo: int
     """How long receiving waits, in ms; -1 = no limit.
 
     Type: int, in ms. Default: -1.
+
+    Source: ``ZMQ_RCVTIMEO`` of zmq_setsockopt(3)
     """
     sndtimeo: int
     """How long sending waits, in ms; -1 = no limit.
 
     Type: int, in ms. Default: -1.
+
+    Source: ``ZMQ_SNDTIMEO`` of zmq_setsockopt(3)
     """
     ipv4only: int
     """The opposite of IPV6, for old programs.
 
     Type: int, 0 or 1. Default: 1.
+
+    Source: ``ZMQ_IPV4ONLY`` of zmq_setsockopt(3)
     """
     router_mandatory: int
     """A message to an unknown peer raises an error instead of being dropped.
 
     Type: int, 0 or 1. Default: 0. Sockets: ROUTER, REP. It can only be set.
+
+    Source: ``ZMQ_ROUTER_MANDATORY`` of zmq_setsockopt(3)
     """
     tcp_keepalive: int
     """Keepalive probes: 1 on, 0 off, -1 = on with limits that find a dead machine within 15 s.
 
     Type: int. Default: -1.
+
+    Source: ``ZMQ_TCP_KEEPALIVE`` of zmq_setsockopt(3)
     """
     tcp_keepalive_cnt: int
     """How many unanswered probes end a connection; -1 = as TCP_KEEPALIVE says, or the system's
     default.
 
     Type: int, in probes. Default: -1.
+
+    Source: ``ZMQ_TCP_KEEPALIVE_CNT`` of zmq_setsockopt(3)
     """
     tcp_keepalive_idle: int
     """Silence before the first probe, in seconds; -1 = as TCP_KEEPALIVE says, or the system's
     default.
 
     Type: int, in s. Default: -1.
+
+    Source: ``ZMQ_TCP_KEEPALIVE_IDLE`` of zmq_setsockopt(3)
     """
     tcp_keepalive_intvl: int
     """Time between probes, in seconds; -1 = as TCP_KEEPALIVE says, or the system's default.
 
     Type: int, in s. Default: -1.
+
+    Source: ``ZMQ_TCP_KEEPALIVE_INTVL`` of zmq_setsockopt(3)
     """
     tcp_accept_filter: bytes
     """One more network (CIDR) that may connect to endpoints bound later; empty = every network
     again.
 
     Type: bytes, text in UTF-8. It can only be set.
+
+    Source: ``ZMQ_TCP_ACCEPT_FILTER`` of zmq_setsockopt(3)
     """
     immediate: int
     """Queue messages only for connections that are up.
 
     Type: int, 0 or 1. Default: 0.
+
+    Source: ``ZMQ_IMMEDIATE`` of zmq_setsockopt(3)
     """
     xpub_verbose: int
     """Receive every subscription, not only the first for a topic.
 
     Type: int, 0 or 1. Default: 0. Sockets: XPUB, PUB. It can only be set.
+
+    Source: ``ZMQ_XPUB_VERBOSE`` of zmq_setsockopt(3)
     """
     router_raw: int
     """Raw TCP on a ROUTER; a STREAM socket is the newer way.
 
     Type: int, 0 or 1. Default: 0. Sockets: ROUTER. It can only be set.
+
+    Source: ``ZMQ_ROUTER_RAW`` of zmq_setsockopt(3)
     """
     ipv6: int
     """Bind and connect over IPv6 as well as IPv4.
 
     Type: int, 0 or 1. Default: 0.
+
+    Source: ``ZMQ_IPV6`` of zmq_setsockopt(3)
     """
     plain_server: int
     """Act as server of the PLAIN mechanism.
 
     Type: int, 0 or 1. Default: 0.
 
-    Source: 24/ZMTP-PLAIN, section "Implementation"
+    Source: 24/ZMTP-PLAIN, section "Implementation"; ``ZMQ_PLAIN_SERVER`` of zmq_setsockopt(3)
     """
     plain_username: bytes
     """The user name of a PLAIN client.
 
     Type: bytes, text in UTF-8. Default: empty.
 
-    Source: 24/ZMTP-PLAIN, section "Implementation"
+    Source: 24/ZMTP-PLAIN, section "Implementation"; ``ZMQ_PLAIN_USERNAME`` of zmq_setsockopt(3)
     """
     plain_password: bytes
     """The password of a PLAIN client.
 
     Type: bytes, text in UTF-8. Default: empty.
 
-    Source: 24/ZMTP-PLAIN, section "Implementation"
+    Source: 24/ZMTP-PLAIN, section "Implementation"; ``ZMQ_PLAIN_PASSWORD`` of zmq_setsockopt(3)
     """
     curve_server: int
     """Act as server of the CURVE mechanism; needs CURVE_SECRETKEY.
 
     Type: int, 0 or 1. Default: 0.
 
-    Source: 25/ZMTP-CURVE, section "Implementation"
+    Source: 25/ZMTP-CURVE, section "Implementation"; ``ZMQ_CURVE_SERVER`` of zmq_setsockopt(3)
     """
     curve_publickey: bytes
     """The public key of this socket, 32 bytes or 40 characters of Z85.
 
     Type: bytes. Default: empty.
 
-    Source: 25/ZMTP-CURVE, section "Implementation"
+    Source: 25/ZMTP-CURVE, section "Implementation"; ``ZMQ_CURVE_PUBLICKEY`` of zmq_setsockopt(3)
     """
     curve_secretkey: bytes
     """The secret key of this socket, 32 bytes or 40 characters of Z85.
 
     Type: bytes. Default: empty.
 
-    Source: 25/ZMTP-CURVE, section "Implementation"
+    Source: 25/ZMTP-CURVE, section "Implementation"; ``ZMQ_CURVE_SECRETKEY`` of zmq_setsockopt(3)
     """
     curve_serverkey: bytes
     """The public key of the server to connect to; makes this a CURVE client.
 
     Type: bytes. Default: empty.
 
-    Source: 25/ZMTP-CURVE, section "Implementation"
+    Source: 25/ZMTP-CURVE, section "Implementation"; ``ZMQ_CURVE_SERVERKEY`` of zmq_setsockopt(3)
     """
     probe_router: int
     """Send an empty message on each new connection.
 
     Type: int, 0 or 1. Default: 0. Sockets: ROUTER, DEALER, REQ, REP. It can only be set.
+
+    Source: ``ZMQ_PROBE_ROUTER`` of zmq_setsockopt(3)
     """
     req_correlate: int
     """Number the requests and accept only matching replies.
 
     Type: int, 0 or 1. Default: 0. Sockets: REQ. It can only be set.
+
+    Source: ``ZMQ_REQ_CORRELATE`` of zmq_setsockopt(3)
     """
     req_relaxed: int
     """Allow a new request before the reply to the last.
 
     Type: int, 0 or 1. Default: 0. Sockets: REQ. It can only be set.
+
+    Source: ``ZMQ_REQ_RELAXED`` of zmq_setsockopt(3)
     """
     conflate: int
     """Keep only the newest message (PULL, PUSH, SUB, PUB, DEALER).
 
     Type: int, 0 or 1. Default: 0.
+
+    Source: ``ZMQ_CONFLATE`` of zmq_setsockopt(3)
     """
     zap_domain: bytes
     """The domain that authentication requests name.
 
     Type: bytes, text in UTF-8. Default: empty.
 
-    Source: 27/ZAP, section "Message Format"
+    Source: 27/ZAP, section "Message Format"; ``ZMQ_ZAP_DOMAIN`` of zmq_setsockopt(3)
     """
     router_handover: int
     """A new peer takes over the routing id of an older one.
 
     Type: int, 0 or 1. Default: 0. Sockets: ROUTER, REP. It can only be set.
+
+    Source: ``ZMQ_ROUTER_HANDOVER`` of zmq_setsockopt(3)
     """
     tos: int
     """The type-of-service byte of outgoing packets.
 
     Type: int. Default: 0.
+
+    Source: ``ZMQ_TOS`` of zmq_setsockopt(3)
     """
     ipc_filter_pid: int
     """One more process that may connect to a bound ipc endpoint.
 
     Type: int. It can only be set.
+
+    Source: ``ZMQ_IPC_FILTER_PID`` of zmq_setsockopt(3)
     """
     ipc_filter_uid: int
     """One more user that may connect to a bound ipc endpoint.
 
     Type: int. It can only be set.
+
+    Source: ``ZMQ_IPC_FILTER_UID`` of zmq_setsockopt(3)
     """
     ipc_filter_gid: int
     """One more primary group that may connect to a bound ipc endpoint.
 
     Type: int. It can only be set.
+
+    Source: ``ZMQ_IPC_FILTER_GID`` of zmq_setsockopt(3)
     """
     connect_routing_id: bytes
     """The name here of the peer that the next connect reaches.
 
     Type: bytes. Default: empty. Sockets: ROUTER, STREAM, REP. It can only be set.
+
+    Source: ``ZMQ_CONNECT_ROUTING_ID`` of zmq_setsockopt(3)
     """
     handshake_ivl: int
     """The limit from the connection to the end of the handshake, in ms; 0 = none.
 
     Type: int, in ms. Default: 30000.
+
+    Source: ``ZMQ_HANDSHAKE_IVL`` of zmq_setsockopt(3)
     """
     socks_proxy: bytes
     """Connect through the SOCKS5 proxy at host:port; empty = directly.
 
     Type: bytes, text in UTF-8. Default: empty.
+
+    Source: ``ZMQ_SOCKS_PROXY`` of zmq_setsockopt(3)
     """
     xpub_nodrop: int
     """Wait instead of dropping when the queue to a subscriber is full.
 
     Type: int, 0 or 1. Default: 0. Sockets: XPUB, PUB. It can only be set.
+
+    Source: ``ZMQ_XPUB_NODROP`` of zmq_setsockopt(3)
     """
     xpub_manual: int
     """The program decides which subscriptions take effect.
 
     Type: int, 0 or 1. Default: 0. Sockets: XPUB. It can only be set.
+
+    Source: ``ZMQ_XPUB_MANUAL`` of zmq_setsockopt(3)
     """
     xpub_welcome_msg: bytes
     """The first message to each new subscriber; empty = none.
 
     Type: bytes. Default: empty. Sockets: XPUB, PUB. It can only be set.
+
+    Source: ``ZMQ_XPUB_WELCOME_MSG`` of zmq_setsockopt(3)
     """
     stream_notify: int
     """Deliver an empty message when a peer connects and when it disconnects.
 
     Type: int, 0 or 1. Default: 1. Sockets: STREAM. It can only be set.
+
+    Source: ``ZMQ_STREAM_NOTIFY`` of zmq_setsockopt(3)
     """
     invert_matching: int
     """Match messages that do not begin with a subscription; set it at both ends. No effect on types
     without subscriptions.
 
     Type: int, 0 or 1. Default: 0.
+
+    Source: ``ZMQ_INVERT_MATCHING`` of zmq_setsockopt(3)
     """
     heartbeat_ivl: int
     """How often to ping the peer, in ms; 0 = never. If it is not set, it also reads 0, and silent
@@ -292,143 +372,186 @@ class SocketOptions:
 
     Type: int, in ms. Default: 0.
 
-    Source: 37/ZMTP, section "Connection Heartbeating"
+    Source: 37/ZMTP, section "Connection Heartbeating"; ``ZMQ_HEARTBEAT_IVL`` of
+    zmq_setsockopt(3)
     """
     heartbeat_ttl: int
     """The silence after which the peer may end the connection, in ms; 0 = not sent to the peer.
 
     Type: int, in ms. Default: 0.
 
-    Source: 37/ZMTP, section "Connection Heartbeating"
+    Source: 37/ZMTP, section "Connection Heartbeating"; ``ZMQ_HEARTBEAT_TTL`` of
+    zmq_setsockopt(3)
     """
     heartbeat_timeout: int
     """Silence after a ping that ends the connection, in ms; the default is HEARTBEAT_IVL.
 
     Type: int, in ms. Default: -1.
 
-    Source: 37/ZMTP, section "Connection Heartbeating"
+    Source: 37/ZMTP, section "Connection Heartbeating"; ``ZMQ_HEARTBEAT_TIMEOUT`` of
+    zmq_setsockopt(3)
     """
     xpub_verboser: int
     """Receive every subscription and every unsubscription.
 
     Type: int, 0 or 1. Default: 0. Sockets: XPUB, PUB. It can only be set.
+
+    Source: ``ZMQ_XPUB_VERBOSER`` of zmq_setsockopt(3)
     """
     connect_timeout: int
     """The limit of one connection attempt, in ms; 0 = the system's.
 
     Type: int, in ms. Default: 0.
+
+    Source: ``ZMQ_CONNECT_TIMEOUT`` of zmq_setsockopt(3)
     """
     tcp_maxrt: int
     """How long sent bytes may stay unacknowledged, in ms; 0 = the system's limit.
 
     Type: int, in ms. Default: 0.
+
+    Source: ``ZMQ_TCP_MAXRT`` of zmq_setsockopt(3)
     """
     use_fd: int
     """A listening descriptor that the next bind takes over; -1 = none.
 
     Type: int. Default: -1.
+
+    Source: ``ZMQ_USE_FD`` of zmq_setsockopt(3)
     """
     bindtodevice: bytes
     """The only network interface to use (needs CAP_NET_RAW); empty = any.
 
     Type: bytes, text in UTF-8. Default: empty.
+
+    Source: ``ZMQ_BINDTODEVICE`` of zmq_setsockopt(3)
     """
     identity: bytes
     """Another name of `ROUTING_ID`. The name under which ROUTER peers address this socket.
 
     Type: bytes. Default: empty.
 
-    Source: 37/ZMTP, section "The Identity Property"
+    Source: 37/ZMTP, section "The Identity Property"; ``ZMQ_ROUTING_ID`` of zmq_setsockopt(3)
     """
     connect_rid: bytes
     """Another name of `CONNECT_ROUTING_ID`. The name here of the peer that the next connect
     reaches.
 
     Type: bytes. Default: empty. Sockets: ROUTER, STREAM, REP. It can only be set.
+
+    Source: ``ZMQ_CONNECT_ROUTING_ID`` of zmq_setsockopt(3)
     """
     delay_attach_on_connect: int
     """Another name of `IMMEDIATE`. Queue messages only for connections that are up.
 
     Type: int, 0 or 1. Default: 0.
+
+    Source: ``ZMQ_IMMEDIATE`` of zmq_setsockopt(3)
     """
     fail_unroutable: int
     """Another name of `ROUTER_MANDATORY`. A message to an unknown peer raises an error instead of
     being dropped.
 
     Type: int, 0 or 1. Default: 0. Sockets: ROUTER, REP. It can only be set.
+
+    Source: ``ZMQ_ROUTER_MANDATORY`` of zmq_setsockopt(3)
     """
     router_behavior: int
     """Another name of `ROUTER_MANDATORY`. A message to an unknown peer raises an error instead of
     being dropped.
 
     Type: int, 0 or 1. Default: 0. Sockets: ROUTER, REP. It can only be set.
+
+    Source: ``ZMQ_ROUTER_MANDATORY`` of zmq_setsockopt(3)
     """
     zap_enforce_domain: int
     """Ask a ZAP handler only if ZAP_DOMAIN is set, and reject every peer if there is no handler.
 
     Type: int, 0 or 1. Default: 0.
+
+    Source: ``ZMQ_ZAP_ENFORCE_DOMAIN`` of zmq_setsockopt(3)
     """
     metadata: bytes
     """A property sent to peers in the handshake, as X-name:value; each call adds one.
 
     Type: bytes, text in UTF-8. It can only be set.
 
-    Source: 37/ZMTP, section "Connection Metadata"
+    Source: 37/ZMTP, section "Connection Metadata"; ``ZMQ_METADATA`` of zmq_setsockopt(3)
     """
     xpub_manual_last_value: int
     """Like XPUB_MANUAL, and a message sent after receiving a subscription goes only to that
     subscriber.
 
     Type: int, 0 or 1. Default: 0. Sockets: XPUB. It can only be set.
+
+    Source: ``ZMQ_XPUB_MANUAL_LAST_VALUE`` of zmq_setsockopt(3)
     """
     socks_username: bytes
     """The user name for the SOCKS5 proxy; empty = no login.
 
     Type: bytes, text in UTF-8. Default: empty.
+
+    Source: ``ZMQ_SOCKS_USERNAME`` of zmq_setsockopt(3)
     """
     socks_password: bytes
     """The password for SOCKS_USERNAME.
 
     Type: bytes, text in UTF-8. Default: empty.
+
+    Source: ``ZMQ_SOCKS_PASSWORD`` of zmq_setsockopt(3)
     """
     only_first_subscribe: int
     """Stored without effect: a message that does not begin with a subscription never has one in a
     later part.
 
     Type: int, 0 or 1. Sockets: XPUB, XSUB, PUB. It can only be set.
+
+    Source: ``ZMQ_ONLY_FIRST_SUBSCRIBE`` of zmq_setsockopt(3)
     """
     reconnect_stop: int
     """When to stop reconnecting: 1 connection refused, 2 handshake failed, 4 after disconnect();
     add the numbers.
 
     Type: int. Default: 0.
+
+    Source: ``ZMQ_RECONNECT_STOP`` of zmq_setsockopt(3)
     """
     max_subscriptions: int
     """How many topics each subscriber may have; further ones are counted and ignored. 0 = no limit.
 
     Type: int, in topics. Default: 4194304. Sockets: PUB, XPUB.
+
+    Source: zeroxide only
     """
     sndhwm_bytes: int
     """How many bytes queue per peer on the way out, in addition to SNDHWM; 0 = no limit.
 
     Type: int, in bytes. Default: 0.
+
+    Source: zeroxide only
     """
     rcvhwm_bytes: int
     """How many bytes queue per peer on the way in, in addition to RCVHWM; 0 = no limit.
 
     Type: int, in bytes. Default: 0.
+
+    Source: zeroxide only
     """
     stall_ivl: int
     """How long a peer may be silent in the middle of a message, in ms (up to twice that); 0 = no
     limit.
 
     Type: int, in ms. Default: 60000.
+
+    Source: zeroxide only
     """
     max_subscription_bytes: int
     """How many bytes the topics of each subscriber may have together; further ones are counted and
     ignored. 0 = no limit.
 
     Type: int, in bytes. Default: 67108864. Sockets: PUB, XPUB.
+
+    Source: zeroxide only
     """
 
 class UpperCaseOptions:
@@ -438,268 +561,348 @@ class UpperCaseOptions:
     """The I/O threads that may serve new connections, one bit each; 0 = all.
 
     Type: int. Default: 0.
+
+    Source: ``ZMQ_AFFINITY`` of zmq_setsockopt(3)
     """
     ROUTING_ID: bytes
     """The name under which ROUTER peers address this socket.
 
     Type: bytes. Default: empty.
 
-    Source: 37/ZMTP, section "The Identity Property"
+    Source: 37/ZMTP, section "The Identity Property"; ``ZMQ_ROUTING_ID`` of zmq_setsockopt(3)
     """
     SNDBUF: int
     """The kernel's send buffer in bytes; -1 = the system's default.
 
     Type: int, in bytes. Default: -1.
+
+    Source: ``ZMQ_SNDBUF`` of zmq_setsockopt(3)
     """
     RCVBUF: int
     """The kernel's receive buffer in bytes; -1 = the system's default.
 
     Type: int, in bytes. Default: -1.
+
+    Source: ``ZMQ_RCVBUF`` of zmq_setsockopt(3)
     """
     LINGER: int
     """How long messages are still sent after closing, in ms; -1 = no limit.
 
     Type: int, in ms. Default: -1; 0 for SUB and XSUB.
+
+    Source: ``ZMQ_LINGER`` of zmq_setsockopt(3)
     """
     RECONNECT_IVL: int
     """The delay before the next connection attempt in ms; -1 = no further attempt.
 
     Type: int, in ms. Default: 100.
+
+    Source: ``ZMQ_RECONNECT_IVL`` of zmq_setsockopt(3)
     """
     BACKLOG: int
     """How many connections may wait to be accepted.
 
     Type: int, in connections. Default: 100.
+
+    Source: ``ZMQ_BACKLOG`` of zmq_setsockopt(3)
     """
     RECONNECT_IVL_MAX: int
     """Delays between attempts double up to this many ms; 0 = they do not.
 
     Type: int, in ms. Default: 0.
+
+    Source: ``ZMQ_RECONNECT_IVL_MAX`` of zmq_setsockopt(3)
     """
     MAXMSGSIZE: int
     """A larger message from a peer ends its connection; bytes, -1 = no limit.
 
     Type: int, in bytes. Default: -1.
+
+    Source: ``ZMQ_MAXMSGSIZE`` of zmq_setsockopt(3)
     """
     SNDHWM: int
     """How many messages queue per peer on the way out; 0 = no limit.
 
     Type: int, in messages. Default: 1000.
+
+    Source: ``ZMQ_SNDHWM`` of zmq_setsockopt(3)
     """
     RCVHWM: int
     """How many messages queue per peer on the way in; 0 = no limit.
 
     Type: int, in messages. Default: 1000.
+
+    Source: ``ZMQ_RCVHWM`` of zmq_setsockopt(3)
     """
     RCVTIMEO: int
     """How long receiving waits, in ms; -1 = no limit.
 
     Type: int, in ms. Default: -1.
+
+    Source: ``ZMQ_RCVTIMEO`` of zmq_setsockopt(3)
     """
     SNDTIMEO: int
     """How long sending waits, in ms; -1 = no limit.
 
     Type: int, in ms. Default: -1.
+
+    Source: ``ZMQ_SNDTIMEO`` of zmq_setsockopt(3)
     """
     IPV4ONLY: int
     """The opposite of IPV6, for old programs.
 
     Type: int, 0 or 1. Default: 1.
+
+    Source: ``ZMQ_IPV4ONLY`` of zmq_setsockopt(3)
     """
     ROUTER_MANDATORY: int
     """A message to an unknown peer raises an error instead of being dropped.
 
     Type: int, 0 or 1. Default: 0. Sockets: ROUTER, REP. It can only be set.
+
+    Source: ``ZMQ_ROUTER_MANDATORY`` of zmq_setsockopt(3)
     """
     TCP_KEEPALIVE: int
     """Keepalive probes: 1 on, 0 off, -1 = on with limits that find a dead machine within 15 s.
 
     Type: int. Default: -1.
+
+    Source: ``ZMQ_TCP_KEEPALIVE`` of zmq_setsockopt(3)
     """
     TCP_KEEPALIVE_CNT: int
     """How many unanswered probes end a connection; -1 = as TCP_KEEPALIVE says, or the system's
     default.
 
     Type: int, in probes. Default: -1.
+
+    Source: ``ZMQ_TCP_KEEPALIVE_CNT`` of zmq_setsockopt(3)
     """
     TCP_KEEPALIVE_IDLE: int
     """Silence before the first probe, in seconds; -1 = as TCP_KEEPALIVE says, or the system's
     default.
 
     Type: int, in s. Default: -1.
+
+    Source: ``ZMQ_TCP_KEEPALIVE_IDLE`` of zmq_setsockopt(3)
     """
     TCP_KEEPALIVE_INTVL: int
     """Time between probes, in seconds; -1 = as TCP_KEEPALIVE says, or the system's default.
 
     Type: int, in s. Default: -1.
+
+    Source: ``ZMQ_TCP_KEEPALIVE_INTVL`` of zmq_setsockopt(3)
     """
     TCP_ACCEPT_FILTER: bytes
     """One more network (CIDR) that may connect to endpoints bound later; empty = every network
     again.
 
     Type: bytes, text in UTF-8. It can only be set.
+
+    Source: ``ZMQ_TCP_ACCEPT_FILTER`` of zmq_setsockopt(3)
     """
     IMMEDIATE: int
     """Queue messages only for connections that are up.
 
     Type: int, 0 or 1. Default: 0.
+
+    Source: ``ZMQ_IMMEDIATE`` of zmq_setsockopt(3)
     """
     XPUB_VERBOSE: int
     """Receive every subscription, not only the first for a topic.
 
     Type: int, 0 or 1. Default: 0. Sockets: XPUB, PUB. It can only be set.
+
+    Source: ``ZMQ_XPUB_VERBOSE`` of zmq_setsockopt(3)
     """
     ROUTER_RAW: int
     """Raw TCP on a ROUTER; a STREAM socket is the newer way.
 
     Type: int, 0 or 1. Default: 0. Sockets: ROUTER. It can only be set.
+
+    Source: ``ZMQ_ROUTER_RAW`` of zmq_setsockopt(3)
     """
     IPV6: int
     """Bind and connect over IPv6 as well as IPv4.
 
     Type: int, 0 or 1. Default: 0.
+
+    Source: ``ZMQ_IPV6`` of zmq_setsockopt(3)
     """
     PLAIN_SERVER: int
     """Act as server of the PLAIN mechanism.
 
     Type: int, 0 or 1. Default: 0.
 
-    Source: 24/ZMTP-PLAIN, section "Implementation"
+    Source: 24/ZMTP-PLAIN, section "Implementation"; ``ZMQ_PLAIN_SERVER`` of zmq_setsockopt(3)
     """
     PLAIN_USERNAME: bytes
     """The user name of a PLAIN client.
 
     Type: bytes, text in UTF-8. Default: empty.
 
-    Source: 24/ZMTP-PLAIN, section "Implementation"
+    Source: 24/ZMTP-PLAIN, section "Implementation"; ``ZMQ_PLAIN_USERNAME`` of zmq_setsockopt(3)
     """
     PLAIN_PASSWORD: bytes
     """The password of a PLAIN client.
 
     Type: bytes, text in UTF-8. Default: empty.
 
-    Source: 24/ZMTP-PLAIN, section "Implementation"
+    Source: 24/ZMTP-PLAIN, section "Implementation"; ``ZMQ_PLAIN_PASSWORD`` of zmq_setsockopt(3)
     """
     CURVE_SERVER: int
     """Act as server of the CURVE mechanism; needs CURVE_SECRETKEY.
 
     Type: int, 0 or 1. Default: 0.
 
-    Source: 25/ZMTP-CURVE, section "Implementation"
+    Source: 25/ZMTP-CURVE, section "Implementation"; ``ZMQ_CURVE_SERVER`` of zmq_setsockopt(3)
     """
     CURVE_PUBLICKEY: bytes
     """The public key of this socket, 32 bytes or 40 characters of Z85.
 
     Type: bytes. Default: empty.
 
-    Source: 25/ZMTP-CURVE, section "Implementation"
+    Source: 25/ZMTP-CURVE, section "Implementation"; ``ZMQ_CURVE_PUBLICKEY`` of zmq_setsockopt(3)
     """
     CURVE_SECRETKEY: bytes
     """The secret key of this socket, 32 bytes or 40 characters of Z85.
 
     Type: bytes. Default: empty.
 
-    Source: 25/ZMTP-CURVE, section "Implementation"
+    Source: 25/ZMTP-CURVE, section "Implementation"; ``ZMQ_CURVE_SECRETKEY`` of zmq_setsockopt(3)
     """
     CURVE_SERVERKEY: bytes
     """The public key of the server to connect to; makes this a CURVE client.
 
     Type: bytes. Default: empty.
 
-    Source: 25/ZMTP-CURVE, section "Implementation"
+    Source: 25/ZMTP-CURVE, section "Implementation"; ``ZMQ_CURVE_SERVERKEY`` of zmq_setsockopt(3)
     """
     PROBE_ROUTER: int
     """Send an empty message on each new connection.
 
     Type: int, 0 or 1. Default: 0. Sockets: ROUTER, DEALER, REQ, REP. It can only be set.
+
+    Source: ``ZMQ_PROBE_ROUTER`` of zmq_setsockopt(3)
     """
     REQ_CORRELATE: int
     """Number the requests and accept only matching replies.
 
     Type: int, 0 or 1. Default: 0. Sockets: REQ. It can only be set.
+
+    Source: ``ZMQ_REQ_CORRELATE`` of zmq_setsockopt(3)
     """
     REQ_RELAXED: int
     """Allow a new request before the reply to the last.
 
     Type: int, 0 or 1. Default: 0. Sockets: REQ. It can only be set.
+
+    Source: ``ZMQ_REQ_RELAXED`` of zmq_setsockopt(3)
     """
     CONFLATE: int
     """Keep only the newest message (PULL, PUSH, SUB, PUB, DEALER).
 
     Type: int, 0 or 1. Default: 0.
+
+    Source: ``ZMQ_CONFLATE`` of zmq_setsockopt(3)
     """
     ZAP_DOMAIN: bytes
     """The domain that authentication requests name.
 
     Type: bytes, text in UTF-8. Default: empty.
 
-    Source: 27/ZAP, section "Message Format"
+    Source: 27/ZAP, section "Message Format"; ``ZMQ_ZAP_DOMAIN`` of zmq_setsockopt(3)
     """
     ROUTER_HANDOVER: int
     """A new peer takes over the routing id of an older one.
 
     Type: int, 0 or 1. Default: 0. Sockets: ROUTER, REP. It can only be set.
+
+    Source: ``ZMQ_ROUTER_HANDOVER`` of zmq_setsockopt(3)
     """
     TOS: int
     """The type-of-service byte of outgoing packets.
 
     Type: int. Default: 0.
+
+    Source: ``ZMQ_TOS`` of zmq_setsockopt(3)
     """
     IPC_FILTER_PID: int
     """One more process that may connect to a bound ipc endpoint.
 
     Type: int. It can only be set.
+
+    Source: ``ZMQ_IPC_FILTER_PID`` of zmq_setsockopt(3)
     """
     IPC_FILTER_UID: int
     """One more user that may connect to a bound ipc endpoint.
 
     Type: int. It can only be set.
+
+    Source: ``ZMQ_IPC_FILTER_UID`` of zmq_setsockopt(3)
     """
     IPC_FILTER_GID: int
     """One more primary group that may connect to a bound ipc endpoint.
 
     Type: int. It can only be set.
+
+    Source: ``ZMQ_IPC_FILTER_GID`` of zmq_setsockopt(3)
     """
     CONNECT_ROUTING_ID: bytes
     """The name here of the peer that the next connect reaches.
 
     Type: bytes. Default: empty. Sockets: ROUTER, STREAM, REP. It can only be set.
+
+    Source: ``ZMQ_CONNECT_ROUTING_ID`` of zmq_setsockopt(3)
     """
     HANDSHAKE_IVL: int
     """The limit from the connection to the end of the handshake, in ms; 0 = none.
 
     Type: int, in ms. Default: 30000.
+
+    Source: ``ZMQ_HANDSHAKE_IVL`` of zmq_setsockopt(3)
     """
     SOCKS_PROXY: bytes
     """Connect through the SOCKS5 proxy at host:port; empty = directly.
 
     Type: bytes, text in UTF-8. Default: empty.
+
+    Source: ``ZMQ_SOCKS_PROXY`` of zmq_setsockopt(3)
     """
     XPUB_NODROP: int
     """Wait instead of dropping when the queue to a subscriber is full.
 
     Type: int, 0 or 1. Default: 0. Sockets: XPUB, PUB. It can only be set.
+
+    Source: ``ZMQ_XPUB_NODROP`` of zmq_setsockopt(3)
     """
     XPUB_MANUAL: int
     """The program decides which subscriptions take effect.
 
     Type: int, 0 or 1. Default: 0. Sockets: XPUB. It can only be set.
+
+    Source: ``ZMQ_XPUB_MANUAL`` of zmq_setsockopt(3)
     """
     XPUB_WELCOME_MSG: bytes
     """The first message to each new subscriber; empty = none.
 
     Type: bytes. Default: empty. Sockets: XPUB, PUB. It can only be set.
+
+    Source: ``ZMQ_XPUB_WELCOME_MSG`` of zmq_setsockopt(3)
     """
     STREAM_NOTIFY: int
     """Deliver an empty message when a peer connects and when it disconnects.
 
     Type: int, 0 or 1. Default: 1. Sockets: STREAM. It can only be set.
+
+    Source: ``ZMQ_STREAM_NOTIFY`` of zmq_setsockopt(3)
     """
     INVERT_MATCHING: int
     """Match messages that do not begin with a subscription; set it at both ends. No effect on types
     without subscriptions.
 
     Type: int, 0 or 1. Default: 0.
+
+    Source: ``ZMQ_INVERT_MATCHING`` of zmq_setsockopt(3)
     """
     HEARTBEAT_IVL: int
     """How often to ping the peer, in ms; 0 = never. If it is not set, it also reads 0, and silent
@@ -707,143 +910,186 @@ class UpperCaseOptions:
 
     Type: int, in ms. Default: 0.
 
-    Source: 37/ZMTP, section "Connection Heartbeating"
+    Source: 37/ZMTP, section "Connection Heartbeating"; ``ZMQ_HEARTBEAT_IVL`` of
+    zmq_setsockopt(3)
     """
     HEARTBEAT_TTL: int
     """The silence after which the peer may end the connection, in ms; 0 = not sent to the peer.
 
     Type: int, in ms. Default: 0.
 
-    Source: 37/ZMTP, section "Connection Heartbeating"
+    Source: 37/ZMTP, section "Connection Heartbeating"; ``ZMQ_HEARTBEAT_TTL`` of
+    zmq_setsockopt(3)
     """
     HEARTBEAT_TIMEOUT: int
     """Silence after a ping that ends the connection, in ms; the default is HEARTBEAT_IVL.
 
     Type: int, in ms. Default: -1.
 
-    Source: 37/ZMTP, section "Connection Heartbeating"
+    Source: 37/ZMTP, section "Connection Heartbeating"; ``ZMQ_HEARTBEAT_TIMEOUT`` of
+    zmq_setsockopt(3)
     """
     XPUB_VERBOSER: int
     """Receive every subscription and every unsubscription.
 
     Type: int, 0 or 1. Default: 0. Sockets: XPUB, PUB. It can only be set.
+
+    Source: ``ZMQ_XPUB_VERBOSER`` of zmq_setsockopt(3)
     """
     CONNECT_TIMEOUT: int
     """The limit of one connection attempt, in ms; 0 = the system's.
 
     Type: int, in ms. Default: 0.
+
+    Source: ``ZMQ_CONNECT_TIMEOUT`` of zmq_setsockopt(3)
     """
     TCP_MAXRT: int
     """How long sent bytes may stay unacknowledged, in ms; 0 = the system's limit.
 
     Type: int, in ms. Default: 0.
+
+    Source: ``ZMQ_TCP_MAXRT`` of zmq_setsockopt(3)
     """
     USE_FD: int
     """A listening descriptor that the next bind takes over; -1 = none.
 
     Type: int. Default: -1.
+
+    Source: ``ZMQ_USE_FD`` of zmq_setsockopt(3)
     """
     BINDTODEVICE: bytes
     """The only network interface to use (needs CAP_NET_RAW); empty = any.
 
     Type: bytes, text in UTF-8. Default: empty.
+
+    Source: ``ZMQ_BINDTODEVICE`` of zmq_setsockopt(3)
     """
     IDENTITY: bytes
     """Another name of `ROUTING_ID`. The name under which ROUTER peers address this socket.
 
     Type: bytes. Default: empty.
 
-    Source: 37/ZMTP, section "The Identity Property"
+    Source: 37/ZMTP, section "The Identity Property"; ``ZMQ_ROUTING_ID`` of zmq_setsockopt(3)
     """
     CONNECT_RID: bytes
     """Another name of `CONNECT_ROUTING_ID`. The name here of the peer that the next connect
     reaches.
 
     Type: bytes. Default: empty. Sockets: ROUTER, STREAM, REP. It can only be set.
+
+    Source: ``ZMQ_CONNECT_ROUTING_ID`` of zmq_setsockopt(3)
     """
     DELAY_ATTACH_ON_CONNECT: int
     """Another name of `IMMEDIATE`. Queue messages only for connections that are up.
 
     Type: int, 0 or 1. Default: 0.
+
+    Source: ``ZMQ_IMMEDIATE`` of zmq_setsockopt(3)
     """
     FAIL_UNROUTABLE: int
     """Another name of `ROUTER_MANDATORY`. A message to an unknown peer raises an error instead of
     being dropped.
 
     Type: int, 0 or 1. Default: 0. Sockets: ROUTER, REP. It can only be set.
+
+    Source: ``ZMQ_ROUTER_MANDATORY`` of zmq_setsockopt(3)
     """
     ROUTER_BEHAVIOR: int
     """Another name of `ROUTER_MANDATORY`. A message to an unknown peer raises an error instead of
     being dropped.
 
     Type: int, 0 or 1. Default: 0. Sockets: ROUTER, REP. It can only be set.
+
+    Source: ``ZMQ_ROUTER_MANDATORY`` of zmq_setsockopt(3)
     """
     ZAP_ENFORCE_DOMAIN: int
     """Ask a ZAP handler only if ZAP_DOMAIN is set, and reject every peer if there is no handler.
 
     Type: int, 0 or 1. Default: 0.
+
+    Source: ``ZMQ_ZAP_ENFORCE_DOMAIN`` of zmq_setsockopt(3)
     """
     METADATA: bytes
     """A property sent to peers in the handshake, as X-name:value; each call adds one.
 
     Type: bytes, text in UTF-8. It can only be set.
 
-    Source: 37/ZMTP, section "Connection Metadata"
+    Source: 37/ZMTP, section "Connection Metadata"; ``ZMQ_METADATA`` of zmq_setsockopt(3)
     """
     XPUB_MANUAL_LAST_VALUE: int
     """Like XPUB_MANUAL, and a message sent after receiving a subscription goes only to that
     subscriber.
 
     Type: int, 0 or 1. Default: 0. Sockets: XPUB. It can only be set.
+
+    Source: ``ZMQ_XPUB_MANUAL_LAST_VALUE`` of zmq_setsockopt(3)
     """
     SOCKS_USERNAME: bytes
     """The user name for the SOCKS5 proxy; empty = no login.
 
     Type: bytes, text in UTF-8. Default: empty.
+
+    Source: ``ZMQ_SOCKS_USERNAME`` of zmq_setsockopt(3)
     """
     SOCKS_PASSWORD: bytes
     """The password for SOCKS_USERNAME.
 
     Type: bytes, text in UTF-8. Default: empty.
+
+    Source: ``ZMQ_SOCKS_PASSWORD`` of zmq_setsockopt(3)
     """
     ONLY_FIRST_SUBSCRIBE: int
     """Stored without effect: a message that does not begin with a subscription never has one in a
     later part.
 
     Type: int, 0 or 1. Sockets: XPUB, XSUB, PUB. It can only be set.
+
+    Source: ``ZMQ_ONLY_FIRST_SUBSCRIBE`` of zmq_setsockopt(3)
     """
     RECONNECT_STOP: int
     """When to stop reconnecting: 1 connection refused, 2 handshake failed, 4 after disconnect();
     add the numbers.
 
     Type: int. Default: 0.
+
+    Source: ``ZMQ_RECONNECT_STOP`` of zmq_setsockopt(3)
     """
     MAX_SUBSCRIPTIONS: int
     """How many topics each subscriber may have; further ones are counted and ignored. 0 = no limit.
 
     Type: int, in topics. Default: 4194304. Sockets: PUB, XPUB.
+
+    Source: zeroxide only
     """
     SNDHWM_BYTES: int
     """How many bytes queue per peer on the way out, in addition to SNDHWM; 0 = no limit.
 
     Type: int, in bytes. Default: 0.
+
+    Source: zeroxide only
     """
     RCVHWM_BYTES: int
     """How many bytes queue per peer on the way in, in addition to RCVHWM; 0 = no limit.
 
     Type: int, in bytes. Default: 0.
+
+    Source: zeroxide only
     """
     STALL_IVL: int
     """How long a peer may be silent in the middle of a message, in ms (up to twice that); 0 = no
     limit.
 
     Type: int, in ms. Default: 60000.
+
+    Source: zeroxide only
     """
     MAX_SUBSCRIPTION_BYTES: int
     """How many bytes the topics of each subscriber may have together; further ones are counted and
     ignored. 0 = no limit.
 
     Type: int, in bytes. Default: 67108864. Sockets: PUB, XPUB.
+
+    Source: zeroxide only
     """
 
 class ReadOnlyOptions:
@@ -854,24 +1100,32 @@ class ReadOnlyOptions:
         """Whether further parts follow the one received last.
 
         Type: int, 0 or 1. It can only be read.
+
+        Source: ``ZMQ_RCVMORE`` of zmq_getsockopt(3)
         """
     @property
     def fd(self) -> int:
         """A descriptor that is readable when the socket may have become ready.
 
         Type: int, a file descriptor. It can only be read.
+
+        Source: ``ZMQ_FD`` of zmq_getsockopt(3)
         """
     @property
     def events(self) -> int:
         """What the socket is ready for: POLLIN, POLLOUT.
 
         Type: int. It can only be read.
+
+        Source: ``ZMQ_EVENTS`` of zmq_getsockopt(3)
         """
     @property
     def last_endpoint(self) -> bytes:
         """The endpoint that was bound or connected last, with wildcards replaced.
 
         Type: bytes, text in UTF-8. Default: empty. It can only be read.
+
+        Source: ``ZMQ_LAST_ENDPOINT`` of zmq_getsockopt(3)
         """
     @property
     def mechanism(self) -> int:
@@ -879,7 +1133,8 @@ class ReadOnlyOptions:
 
         Type: int. Default: 0. It can only be read.
 
-        Source: 37/ZMTP, section "Authentication and Confidentiality"
+        Source: 37/ZMTP, section "Authentication and Confidentiality"; ``ZMQ_MECHANISM`` of
+        zmq_getsockopt(3)
         """
     @property
     def thread_safe(self) -> int:
@@ -887,36 +1142,48 @@ class ReadOnlyOptions:
         types read 0 as in libzmq.
 
         Type: int, 0 or 1. Default: 0. It can only be read.
+
+        Source: ``ZMQ_THREAD_SAFE`` of zmq_getsockopt(3)
         """
     @property
     def topics_count(self) -> int:
         """The number of different topics that this socket or its peers subscribe to.
 
         Type: int, in topics. Default: 0. Sockets: PUB, SUB, XPUB, XSUB. It can only be read.
+
+        Source: ``ZMQ_TOPICS_COUNT`` of zmq_getsockopt(3)
         """
     @property
     def RCVMORE(self) -> int:
         """Whether further parts follow the one received last.
 
         Type: int, 0 or 1. It can only be read.
+
+        Source: ``ZMQ_RCVMORE`` of zmq_getsockopt(3)
         """
     @property
     def FD(self) -> int:
         """A descriptor that is readable when the socket may have become ready.
 
         Type: int, a file descriptor. It can only be read.
+
+        Source: ``ZMQ_FD`` of zmq_getsockopt(3)
         """
     @property
     def EVENTS(self) -> int:
         """What the socket is ready for: POLLIN, POLLOUT.
 
         Type: int. It can only be read.
+
+        Source: ``ZMQ_EVENTS`` of zmq_getsockopt(3)
         """
     @property
     def LAST_ENDPOINT(self) -> bytes:
         """The endpoint that was bound or connected last, with wildcards replaced.
 
         Type: bytes, text in UTF-8. Default: empty. It can only be read.
+
+        Source: ``ZMQ_LAST_ENDPOINT`` of zmq_getsockopt(3)
         """
     @property
     def MECHANISM(self) -> int:
@@ -924,7 +1191,8 @@ class ReadOnlyOptions:
 
         Type: int. Default: 0. It can only be read.
 
-        Source: 37/ZMTP, section "Authentication and Confidentiality"
+        Source: 37/ZMTP, section "Authentication and Confidentiality"; ``ZMQ_MECHANISM`` of
+        zmq_getsockopt(3)
         """
     @property
     def THREAD_SAFE(self) -> int:
@@ -932,12 +1200,16 @@ class ReadOnlyOptions:
         types read 0 as in libzmq.
 
         Type: int, 0 or 1. Default: 0. It can only be read.
+
+        Source: ``ZMQ_THREAD_SAFE`` of zmq_getsockopt(3)
         """
     @property
     def TOPICS_COUNT(self) -> int:
         """The number of different topics that this socket or its peers subscribe to.
 
         Type: int, in topics. Default: 0. Sockets: PUB, SUB, XPUB, XSUB. It can only be read.
+
+        Source: ``ZMQ_TOPICS_COUNT`` of zmq_getsockopt(3)
         """
 
 class ContextOptions:
@@ -948,69 +1220,95 @@ class ContextOptions:
     for inproc.
 
     Type: int, in threads. Default: 1.
+
+    Source: ``ZMQ_IO_THREADS`` of zmq_ctx_set(3)
     """
     max_sockets: int
     """How many sockets may be open at a time.
 
     Type: int, in sockets. Default: 1023.
+
+    Source: ``ZMQ_MAX_SOCKETS`` of zmq_ctx_set(3)
     """
     thread_sched_policy: int
     """The scheduling policy of the I/O threads (SCHED_*); -1, the system's, can only be read.
 
     Type: int. Default: -1.
+
+    Source: ``ZMQ_THREAD_SCHED_POLICY`` of zmq_ctx_set(3)
     """
     thread_priority: int
     """The scheduling priority of the I/O threads; the default is the system's.
 
     Type: int. It can only be set.
+
+    Source: ``ZMQ_THREAD_PRIORITY`` of zmq_ctx_set(3)
     """
     thread_affinity_cpu_add: int
     """One more CPU for the I/O threads to run on.
 
     Type: int. It can only be set.
+
+    Source: ``ZMQ_THREAD_AFFINITY_CPU_ADD`` of zmq_ctx_set(3)
     """
     thread_affinity_cpu_remove: int
     """One CPU less for the I/O threads to run on.
 
     Type: int. It can only be set.
+
+    Source: ``ZMQ_THREAD_AFFINITY_CPU_REMOVE`` of zmq_ctx_set(3)
     """
     thread_name_prefix: int | str | bytes
     """The prefix of the I/O threads' names; a number or up to 16 bytes.
 
     Type: int.
+
+    Source: ``ZMQ_THREAD_NAME_PREFIX`` of zmq_ctx_set(3)
     """
     max_msgsz: int
     """Stored without effect, for programs that read it back; the socket option MAXMSGSIZE is the
     limit.
 
     Type: int, in bytes. Default: 2147483647.
+
+    Source: ``ZMQ_MAX_MSGSZ`` of zmq_ctx_set(3)
     """
     zero_copy_recv: int
     """Stored without effect, for programs that read it back; large messages are always received
     without a copy.
 
     Type: int. Default: 1.
+
+    Source: ``ZMQ_ZERO_COPY_RECV`` of zmq_ctx_set(3)
     """
     memory_budget: int
     """How many bytes the messages of all peers together may take: incomplete ones and those not
     received yet. 0 = no limit.
 
     Type: int. Default: three quarters of the memory the process may have, in bytes.
+
+    Source: zeroxide only
     """
     blocky: int
     """0 makes LINGER 0 the default of new sockets, so that terminating never waits for peers.
 
     Type: int. Default: 1.
+
+    Source: ``ZMQ_BLOCKY`` of zmq_ctx_set(3)
     """
     @property
     def socket_limit(self) -> int:
         """libzmq's maximum number of sockets; MAX_SOCKETS may be larger.
 
         Type: int, in sockets. Default: 65535. It can only be read.
+
+        Source: ``ZMQ_SOCKET_LIMIT`` of zmq_ctx_get(3)
         """
     @property
     def msg_t_size(self) -> int:
         """The size of libzmq's message structure, 64; zeroxide does not use it.
 
         Type: int, in bytes. Default: 64. It can only be read.
+
+        Source: ``ZMQ_MSG_T_SIZE`` of zmq_ctx_get(3)
         """

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 if TYPE_CHECKING:
-    from asyncio import Future
+    import asyncio
     from collections.abc import Callable, Coroutine, Generator
     from json import JSONDecoder, JSONEncoder
     from typing import TypedDict
@@ -97,8 +97,11 @@ OptionValue: TypeAlias = int | bytes
 if TYPE_CHECKING:
     _ResultT = TypeVar("_ResultT")
 
-    class Pending(Future[_ResultT], Coroutine[Any, Any, _ResultT]):
-        """What the calls of asyncio's sockets return: a future that a task can also run."""
+    class Future(asyncio.Future[_ResultT], Coroutine[Any, Any, _ResultT]):
+        """The result of a call of an asyncio socket, once it is there.
+
+        Await it, or pass it to `asyncio.create_task`, `asyncio.wait_for` or `asyncio.gather`.
+        """
 
         def __await__(self) -> Generator[Any, None, _ResultT]: ...
 

@@ -88,8 +88,12 @@ class Context(_Attributes, Generic[SocketT_co]):
     """
 
     sockopts: dict[int, OptionValue]
-    # Whether its sockets' `recv_pyobj` opens the pickles of every peer, or of none ('nobody').
+    """The defaults of socket options, by number. `setsockopt` sets them."""
     trust_pickles: "bool | Literal['nobody']" = False
+    """Whose pickles `Socket.recv_pyobj` opens: True for those of every peer, ``'nobody'`` for none.
+
+    The default is False: those of peers that are on this machine or authenticated.
+    """
     _repr_cls: ClassVar[str] = "zmq.Context"
     _socket_class: ClassVar[type[Socket[Any]]] = Socket
     _instance: ClassVar[Any] = None

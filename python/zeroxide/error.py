@@ -1,7 +1,7 @@
 """The exceptions.
 
-The extension module raises the classes defined here: `EXCEPTIONS` tells it which one
-stands for which error number, every other number is a plain `ZMQError`.
+The extension module raises the classes defined here. `EXCEPTIONS` tells it which class
+stands for which error number; for every other number it raises a plain `ZMQError`.
 """
 
 from collections.abc import Callable
@@ -35,7 +35,11 @@ def __dir__() -> list[str]:
 
 
 class ZMQBaseError(Exception):
-    """The base class of the exceptions of this package."""
+    """The base class of the exceptions of this package.
+
+    Source:
+        pyzmq's ``ZMQBaseError``
+    """
 
 
 class _FromArguments:
@@ -76,7 +80,9 @@ class ZMQError(ZMQBaseError):
 
     if TYPE_CHECKING:
         errno: int | None = None
+        """The error number; None if the error was made from text alone."""
         strerror: str
+        """The text."""
     else:
         errno = _FromArguments(0, lambda kind: None)
         strerror = _FromArguments(1, lambda kind: strerror(kind.errno or 0))
@@ -160,6 +166,7 @@ class NotFlushed(Again):
     """
 
     remaining: dict[str, int]
+    """How many messages are not sent yet, by endpoint."""
 
     def __init__(self, remaining: dict[str, int] | None = None) -> None:
         self.remaining = dict(remaining or {})
@@ -181,6 +188,7 @@ class UntrustedPickle(ZMQError):
     """
 
     peer: str
+    """The sender's address."""
 
     def __init__(self, peer: str, msg: str) -> None:
         super().__init__(EACCES, msg)
@@ -201,6 +209,7 @@ class InvalidMessage(ZMQBaseError, ValueError):
     """
 
     data: bytes
+    """The message."""
 
     def __init__(self, msg: str, data: bytes) -> None:
         super().__init__(msg)
@@ -244,11 +253,19 @@ class ZMQVersionError(NotImplementedError):
 
 
 class DraftFDWarning(RuntimeWarning):
-    """The file descriptor of a draft socket is experimental. Never issued: there are no drafts."""
+    """The file descriptor of a draft socket is experimental. Never issued: there are no drafts.
+
+    Source:
+        pyzmq's ``DraftFDWarning``
+    """
 
 
 class ProactorSelectorThreadWarning(RuntimeWarning):
-    """asyncio's proactor loop needs a helper thread. Never issued: that loop is for Windows."""
+    """asyncio's proactor loop needs a helper thread. Never issued: that loop is for Windows.
+
+    Source:
+        pyzmq's ``ProactorSelectorThreadWarning``
+    """
 
 
 EXCEPTIONS: dict[int, type[ZMQError]] = {
@@ -259,7 +276,7 @@ EXCEPTIONS: dict[int, type[ZMQError]] = {
 
 
 def _check_rc(rc: int, errno: int | None = None, error_without_errno: bool = True) -> None:
-    """Raises what `errno` stands for if `rc` is -1: for programs that call C themselves."""
+    """Raises the error of the number `errno` if `rc` is -1: for programs that call C themselves."""
     if rc != -1:
         return
     number = zmq_errno() if errno is None else errno
@@ -268,7 +285,7 @@ def _check_rc(rc: int, errno: int | None = None, error_without_errno: bool = Tru
 
 
 def _check_version(min_version_info: tuple[int, ...], msg: str = "Feature") -> None:
-    """Raises `ZMQVersionError` if the ØMQ that this behaves as is older."""
+    """Raises `ZMQVersionError` if the version of libzmq whose behaviour this has is older."""
     if zmq_version_info() < min_version_info:
         wanted = ".".join(map(str, min_version_info))
         raise ZMQVersionError(wanted, f"{msg} (this is {zmq_version()})")

@@ -25,12 +25,18 @@ _HEADER = struct.Struct("=Hi")
 
 
 class MonitorEvent(TypedDict):
-    """What happened to a connection or listener."""
+    """What happened to a connection or listener.
+
+    Source:
+        zmq_socket_monitor(3); pyzmq's ``zmq.utils.monitor``
+    """
 
     event: Event
-    # A file descriptor, an errno, an interval in ms or a protocol error, by event.
+    """What happened."""
     value: int
+    """A file descriptor, an errno, an interval in ms or a protocol error, depending on the event."""
     endpoint: bytes
+    """The endpoint that was bound or connected to."""
 
 
 def parse_monitor_message(msg: Sequence[bytes]) -> MonitorEvent:

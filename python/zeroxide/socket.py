@@ -129,7 +129,9 @@ class Socket(OptionCalls, TableMessages, Generic[ReturnT_co]):
     """
 
     context: "Context[Any]"
+    """The context that made the socket."""
     type: SocketType
+    """The socket's type."""
     _repr_cls: ClassVar[str] = "zmq.Socket"
     _shadow: bool = False
     # Keeps what a shadow stands for alive.

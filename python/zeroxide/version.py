@@ -1,4 +1,4 @@
-"""Versions: of the package in ``__version__``, of what it stands in for here."""
+"""The versions of pyzmq and libzmq that this package stands in for. Its own is ``__version__``."""
 
 __all__ = [
     "VERSION_EXTRA",
@@ -12,7 +12,7 @@ __all__ = [
     "zmq_version_info",
 ]
 
-# The pyzmq whose API this is, and the libzmq whose behaviour: programs ask for these
+# The versions of pyzmq and libzmq whose API and behaviour this package has. Programs look at them
 # to find out what they may use.
 VERSION_MAJOR, VERSION_MINOR, VERSION_PATCH, VERSION_EXTRA = 27, 3, 0, ""
 __revision__ = ""
@@ -24,6 +24,9 @@ def pyzmq_version() -> str:
 
     Returns:
         The version: ``"27.3.0"``.
+
+    Source:
+        pyzmq's ``pyzmq_version``
     """
     return ".".join(map(str, pyzmq_version_info()))
 
@@ -33,6 +36,9 @@ def pyzmq_version_info() -> tuple[int, int, int]:
 
     Returns:
         Major, minor and patch.
+
+    Source:
+        pyzmq's ``pyzmq_version_info``
     """
     return VERSION_MAJOR, VERSION_MINOR, VERSION_PATCH
 

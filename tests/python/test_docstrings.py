@@ -59,6 +59,17 @@ def test_the_stub_has_the_text_of_the_module() -> None:
         assert inspect.cleandoc(found.__doc__) == text, name
 
 
+def test_functions_name_a_public_module_as_their_home():
+    """`help()` shows the home, and pickle imports from there."""
+    for module in public_modules():
+        for name in getattr(module, "__all__", ()):
+            function = getattr(module, name)
+            if inspect.isroutine(function) and function.__module__.startswith("zeroxide"):
+                assert "._" not in function.__module__, f"{module.__name__}.{name}"
+                home = importlib.import_module(function.__module__)
+                assert getattr(home, function.__name__) is function, f"{module.__name__}.{name}"
+
+
 # The sections of the specifications that docstrings name, as in the repository zeromq/rfc.
 SECTIONS = {
     "24/ZMTP-PLAIN": {"Implementation"},

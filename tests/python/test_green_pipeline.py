@@ -1,5 +1,7 @@
 """Producers and clients for gevent: a call that waits lets other greenlets run."""
 
+import inspect
+
 import pytest
 from support import PATIENCE
 
@@ -32,11 +34,31 @@ def silent():
 
 
 def test_names():
-    for name in ("Client", "Producer"):
+    for name in ("Client", "Follower", "Producer"):
         form = getattr(green, name)
         assert form.__module__ == "zeroxide.green" and name in green.__all__ and name in dir(green)
         assert issubclass(form, getattr(zeroxide.pipeline, name))
         assert form is not getattr(zeroxide.pipeline, name)
+
+
+@pytest.mark.parametrize("name", ["Client", "Follower", "Producer"])
+def test_the_methods_have_the_signatures_and_docstrings_of_the_blocking_ones(name):
+    form, blocking = getattr(green, name), getattr(zeroxide.pipeline, name)
+    methods = [
+        method
+        for method in dir(blocking)
+        if not method.startswith("_") and callable(getattr(blocking, method))
+    ]
+    assert len(methods) > 3
+    for method in methods:
+        signature = inspect.signature(getattr(form, method))
+        expected = inspect.signature(getattr(blocking, method))
+        shown = [(one.name, one.kind, one.default) for one in signature.parameters.values()]
+        # Native methods take `self` by position alone.
+        assert shown[1:] == [
+            (one.name, one.kind, one.default) for one in list(expected.parameters.values())[1:]
+        ], method
+        assert inspect.getdoc(getattr(form, method)), method
 
 
 class Ticker:

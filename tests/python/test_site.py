@@ -1,5 +1,7 @@
 """The built documentation site: it works from disk, and no page loads anything from elsewhere."""
 
+import ast
+import inspect
 import re
 import shutil
 import subprocess
@@ -10,6 +12,7 @@ from types import ModuleType, SimpleNamespace
 
 import headless
 import pytest
+from test_docs import OPTIONAL, looked_up, references
 
 pytestmark = pytest.mark.zeroxide_only
 
@@ -86,8 +89,62 @@ def test_every_page_can_be_edited(site: Path) -> None:
 def test_the_reference_shows_public_names_only(site: Path) -> None:
     for page in (site / "api").glob("*.html"):
         text = re.sub(r"<[^>]*>", "", page.read_text())
-        private = re.findall(r".*(?:\b_native\.|zeroxide\._|\bPending\[).*", text)
+        private = re.findall(r".*(?:\b_native\.|zeroxide\._).*", text)
         assert private == [], page.name
+
+
+def members(cls: type) -> dict[str, object]:
+    """The public members that a class has of this package: methods, properties and declared attributes."""
+    found: dict[str, object] = {}
+    # A TypedDict is not among its own bases.
+    for base in dict.fromkeys([*reversed(cls.__mro__), cls]):
+        if base.__module__.partition(".")[0] == "zeroxide":
+            own = dict.fromkeys(inspect.get_annotations(base)) | vars(base)
+            found |= {name: own[name] for name in own if not name.startswith("_")}
+    return found
+
+
+def test_the_reference_shows_the_members_of_each_class(site: Path, zmq) -> None:
+    """An entry without members would satisfy a test that only looks for the name of the class."""
+    for module in OPTIONAL.values():
+        pytest.importorskip(module)
+    shown = set()
+    for page in (site / "api").glob("*.html"):
+        shown |= set(re.findall(r'id="(zeroxide[\w.]*)"', page.read_text()))
+    values = {path: looked_up(path) for path in references()}
+    classes = {path: value for path, value in values.items() if inspect.isclass(value)}
+    assert len(classes) > 80
+    # The page "Options" lists the options.
+    options = {*zmq.SocketOption.__members__, *zmq.ContextOption.__members__}
+    missing = []
+    for path, cls in classes.items():
+        bases = [other for other, base in classes.items() if base in (cls, *cls.__mro__)]
+        attributes = (cls.__doc__ or "").partition("Attributes:")[2]
+        table = set(re.findall(r"^ +(\w+): ", attributes, re.MULTILINE))
+        all_members = members(cls)
+        there = {
+            name
+            for name in all_members
+            if name in table or any(f"{base}.{name}" in shown for base in bases)
+        }
+        texts = [all_members[name] for name in there if all_members[name] is not None]
+        for name, value in all_members.items():
+            is_alias = any(value is text for text in texts)
+            if name not in there and not is_alias and name.upper() not in options:
+                missing.append(f"{path}.{name}")
+    assert missing == []
+
+
+def test_the_reference_shows_the_fields_of_what_stats_returns(site: Path) -> None:
+    """These dicts exist only for type checkers."""
+    page = (site / "api" / "socket.html").read_text()
+    stub = ast.parse((ROOT / "python" / "zeroxide" / "_native.pyi").read_text())
+    for name in ("SocketStats", "PeerStats", "Dropped"):
+        [cls] = [node for node in stub.body if isinstance(node, ast.ClassDef) and node.name == name]
+        fields = [ast.unparse(node.target) for node in cls.body if isinstance(node, ast.AnnAssign)]
+        assert len(fields) > 9
+        for field in fields:
+            assert f'id="zeroxide._native.{name}.{field}"' in page, f"{name}.{field}"
 
 
 def test_pages_show_the_version(site: Path) -> None:

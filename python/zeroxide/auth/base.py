@@ -128,13 +128,21 @@ class Authenticator:
     """
 
     context: "Context[Any]"
+    """The context whose sockets ask."""
     encoding: str
+    """The encoding of domains, addresses, user names and passwords."""
     allow_any: bool
+    """Whether every CURVE key is accepted."""
     credentials_providers: dict[str, Any]
+    """The objects of `configure_curve_callback`, by domain."""
     zap_socket: "Socket[Any]"
+    """The socket that requests arrive at; None while the authenticator is stopped."""
     passwords: dict[str, dict[str, str]]
+    """The password of each user, by domain."""
     certs: dict[str, dict[bytes, Any]]
+    """The accepted CURVE keys, by domain."""
     log: Any
+    """The logger."""
     _allowed: set[str]
     _denied: set[str]
 

@@ -35,6 +35,9 @@ class AuthenticationThread(Thread):
     Raises:
         TypeError: `authenticator` is not one.
         RuntimeError: It is not started.
+
+    Source:
+        pyzmq's ``zmq.auth.thread.AuthenticationThread``
     """
 
     authenticator: Authenticator
@@ -95,6 +98,7 @@ class ThreadAuthenticator(Authenticator):
     """
 
     thread: AuthenticationThread | None
+    """The thread; None while the authenticator is stopped."""
 
     def __init__(
         self,

@@ -43,13 +43,12 @@ class Device:
         pyzmq's ``zmq.devices.Device``
     """
 
-    # Creates the context where the device runs; a class or instance may replace it.
     context_factory: Callable[[], Context[Any]] = Context.instance
-
-    # Whether the thread or process ends with the program.
+    """Creates the context where the device runs. A subclass or an instance may replace it."""
     daemon: bool
-    # Whether it has ended.
+    """Whether the device's thread or process ends with the program."""
     done: bool
+    """Whether the device has ended."""
 
     def __init__(
         self,
@@ -126,7 +125,7 @@ class Device:
         """
         self._in.add_option(opt, value)
 
-    # ---- the socket that they go to -------------------------------------------------
+    # ---- the socket that messages go to ---------------------------------------------
 
     def bind_out(self, addr: str) -> None:
         """Binds the out-socket once the device runs.
@@ -246,7 +245,7 @@ class Device:
             self._close_sockets()
 
     def start(self) -> None:
-        """Runs here; subclasses run in a thread or process."""
+        """Runs the device in the calling thread. Subclasses run it in a thread or process."""
         self.run()
 
     def join(self, timeout: float | None = None) -> None:
@@ -259,10 +258,14 @@ class Device:
 
 
 class BackgroundDevice(Device):
-    """A device that runs somewhere else; `start` returns at once."""
+    """A device that runs somewhere else; `start` returns at once.
 
-    # The thread or process, once started.
+    Source:
+        pyzmq's ``zmq.devices.basedevice.BackgroundDevice``
+    """
+
     launcher: Any = None
+    """The thread or process; None before `start`."""
     _launch_class: ClassVar[Any] = None
 
     def start(self) -> None:
@@ -293,13 +296,21 @@ class BackgroundDevice(Device):
 
 
 class ThreadDevice(BackgroundDevice):
-    """A device in a thread."""
+    """A device in a thread.
+
+    Source:
+        pyzmq's ``zmq.devices.ThreadDevice``
+    """
 
     _launch_class = Thread
 
 
 class ProcessDevice(BackgroundDevice):
-    """A device in a process, with a separate context."""
+    """A device in a process, with a separate context.
+
+    Source:
+        pyzmq's ``zmq.devices.ProcessDevice``
+    """
 
     _launch_class = Process
     context_factory: Callable[[], Context[Any]] = Context

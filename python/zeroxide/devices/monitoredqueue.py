@@ -5,6 +5,9 @@ from .._native import monitored_queue
 
 __all__ = ["monitored_queue"]
 
+# The public home of a native function, for `help()` and pickle.
+monitored_queue.__module__ = __package__
+
 
 def __dir__() -> list[str]:
     return exports_only(globals())

@@ -27,6 +27,9 @@ class MonitoredQueueBase(ProxyBase):
         mon_type: The type of the monitor socket.
         in_prefix: The first part of copies from the in-socket.
         out_prefix: The first part of copies from the out-socket.
+
+    Source:
+        pyzmq's ``zmq.devices.monitoredqueuedevice.MonitoredQueueBase``
     """
 
     def __init__(
@@ -53,13 +56,25 @@ class MonitoredQueueBase(ProxyBase):
 class MonitoredQueue(MonitoredQueueBase, Proxy):
     """`monitored_queue` as a device: a proxy, which also works between two ROUTER sockets.
 
-    The monitor gets every message after a frame that names the socket it came from.
+    Before the copy of each message, the monitor gets a frame that names the socket the message
+    came from.
+
+    Source:
+        pyzmq's ``zmq.devices.MonitoredQueue``
     """
 
 
 class ThreadMonitoredQueue(MonitoredQueueBase, ThreadProxy):
-    """A `MonitoredQueue` in a thread."""
+    """A `MonitoredQueue` in a thread.
+
+    Source:
+        pyzmq's ``zmq.devices.ThreadMonitoredQueue``
+    """
 
 
 class ProcessMonitoredQueue(MonitoredQueueBase, ProcessProxy):
-    """A `MonitoredQueue` in a process."""
+    """A `MonitoredQueue` in a process.
+
+    Source:
+        pyzmq's ``zmq.devices.ProcessMonitoredQueue``
+    """

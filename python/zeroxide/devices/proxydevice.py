@@ -25,8 +25,11 @@ class ProxyBase(Device):
     Args:
         in_type: The type of the in-socket: a `SocketType`.
         out_type: The type of the out-socket.
-        mon_type: The type of the monitor socket. Others than PUB hold messages up while they
-            have no room.
+        mon_type: The type of the monitor socket. A socket of another type than PUB delays the
+            messages while its queue is full.
+
+    Source:
+        pyzmq's ``zmq.devices.proxydevice.ProxyBase``
     """
 
     def __init__(self, in_type: int, out_type: int, mon_type: int = PUB) -> None:
@@ -87,12 +90,23 @@ class Proxy(ProxyBase, Device):
     """`zeroxide.proxy` as a device; use a PUB as the monitor socket.
 
     A socket of another type delays the messages if it has no peer, or a slow one.
+
+    Source:
+        zmq_proxy(3); pyzmq's ``zmq.devices.Proxy``
     """
 
 
 class ThreadProxy(ProxyBase, ThreadDevice):
-    """A `Proxy` in a thread."""
+    """A `Proxy` in a thread.
+
+    Source:
+        pyzmq's ``zmq.devices.ThreadProxy``
+    """
 
 
 class ProcessProxy(ProxyBase, ProcessDevice):
-    """A `Proxy` in a process."""
+    """A `Proxy` in a process.
+
+    Source:
+        pyzmq's ``zmq.devices.ProcessProxy``
+    """

@@ -32,6 +32,9 @@ class ProxySteerableBase(ProxyBase):
         out_type: The type of the out-socket.
         mon_type: The type of the monitor socket.
         ctrl_type: The type of the control socket; None for PAIR.
+
+    Source:
+        pyzmq's ``zmq.devices.proxysteerabledevice.ProxySteerableBase``
     """
 
     def __init__(
@@ -95,12 +98,24 @@ class ProxySteerableBase(ProxyBase):
 
 
 class ProxySteerable(ProxySteerableBase, Proxy):
-    """`zeroxide.proxy_steerable` as a device."""
+    """`zeroxide.proxy_steerable` as a device.
+
+    Source:
+        zmq_proxy_steerable(3); pyzmq's ``zmq.devices.ProxySteerable``
+    """
 
 
 class ThreadProxySteerable(ProxySteerableBase, ThreadProxy):
-    """A `ProxySteerable` in a thread."""
+    """A `ProxySteerable` in a thread.
+
+    Source:
+        pyzmq's ``zmq.devices.ThreadProxySteerable``
+    """
 
 
 class ProcessProxySteerable(ProxySteerableBase, ProcessProxy):
-    """A `ProxySteerable` in a process."""
+    """A `ProxySteerable` in a process.
+
+    Source:
+        pyzmq's ``zmq.devices.ProcessProxySteerable``
+    """

@@ -27,7 +27,11 @@ def __dir__() -> list[str]:
 
 
 class CancelledError(Exception):
-    """The call was cancelled."""
+    """The call was cancelled.
+
+    Source:
+        pyzmq's ``zmq.eventloop.future.CancelledError``
+    """
 
 
 class _TornadoFuture(Future):  # type: ignore[type-arg]
@@ -67,7 +71,11 @@ class _AsyncTornado(_future._Async):
 
 
 class Poller(_AsyncTornado, _future._AsyncPoller[PolledT]):
-    """Waits for many sockets and descriptors; `poll` returns a future."""
+    """Waits for several sockets and file descriptors; `poll` returns a future.
+
+    Source:
+        pyzmq's ``zmq.eventloop.future.Poller``
+    """
 
     def _watch_raw_socket(self, loop: Any, socket: Any, evt: int, f: Callable[..., object]) -> None:
         loop.add_handler(socket, lambda _fd, _events: f(), evt)
@@ -94,7 +102,11 @@ class _Registered:
 
 
 class Socket(_AsyncTornado, _future._AsyncSocket):
-    """A socket whose calls return tornado's futures."""
+    """A socket whose calls return tornado's futures.
+
+    Source:
+        pyzmq's ``zmq.eventloop.future.Socket``
+    """
 
     _poller_class = Poller
     _registered: _Registered | None = None

@@ -25,5 +25,9 @@ ZMQIOLoop = IOLoop
 
 
 def install() -> None:
-    """Has no effect: any loop works."""
+    """Does nothing: any loop works.
+
+    Source:
+        pyzmq's ``zmq.eventloop.ioloop.install``
+    """
     _deprecated()

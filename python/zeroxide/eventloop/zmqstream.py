@@ -58,10 +58,12 @@ class ZMQStream:
         pyzmq's ``zmq.eventloop.zmqstream.ZMQStream``
     """
 
-    # None once the stream is closed.
     socket: Any
+    """The socket; None once the stream is closed."""
     io_loop: IOLoop
+    """The loop that calls the callbacks."""
     poller: Poller
+    """The poller of `flush`."""
 
     def __init__(self, socket: "Socket[Any]", io_loop: IOLoop | None = None) -> None:
         if isinstance(socket, _AsyncSocket):
@@ -194,11 +196,11 @@ class ZMQStream:
         self.on_recv(None)
 
     def stop_on_send(self) -> None:
-        """Stops calling back when a message was sent."""
+        """Removes the callback for messages that were sent."""
         self.on_send(None)
 
     def stop_on_err(self) -> None:
-        """Has no effect."""
+        """Does nothing."""
         gen_log.warning("ZMQStream.on_err does nothing")
 
     def set_close_callback(self, callback: Callable[[], object] | None) -> None:

@@ -2,8 +2,8 @@
 
     import zeroxide.green as zmq
 
-Everything else is as in `zeroxide`. `Producer` and `Client` are the forms of those in
-`zeroxide.pipeline` whose calls block only their greenlet. ``RCVTIMEO`` and ``SNDTIMEO`` work, any number of
+Everything else is as in `zeroxide`. `Producer`, `Client` and `Follower` are subclasses of those in
+`zeroxide.pipeline`; their calls block only their greenlet. ``RCVTIMEO`` and ``SNDTIMEO`` work, any number of
 greenlets may wait for one socket, and closing it wakes them.
 """
 
@@ -27,9 +27,11 @@ from .poll import zmq_poll as zmq_poll
 
 if TYPE_CHECKING:
     from ._pipeline import Client as Client
+    from ._pipeline import Follower as Follower
     from ._pipeline import Producer as Producer
 
-__all__ = ["Client", "Context", "Poller", "Producer", "Socket", "device", "select", "zmq_poll"]
+__all__ = ["Client", "Context", "Follower", "Poller", "Producer", "Socket"]
+__all__ += ["device", "select", "zmq_poll"]
 __all__ += _zeroxide.__all__
 
 # Modules that only old programs use.
@@ -39,7 +41,7 @@ if not TYPE_CHECKING:  # a type checker reports a name that does not exist
 
     def __getattr__(name: str) -> _Any:
         # A program that uses only sockets does not load the pipeline.
-        if name in ("Client", "Producer"):
+        if name in ("Client", "Follower", "Producer"):
             globals()[name] = getattr(_import_module("._pipeline", __name__), name)
             return globals()[name]
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -15,6 +15,8 @@ from gevent.socket import wait_read
 from gevent.threadpool import ThreadPool
 
 from .. import _native
+from .._native import ArrowTable
+from .._typing import ArrowData
 from ..constants import POLLIN
 from ..pipeline._client import Client as _BlockingClient
 from ..pipeline._follow import Follower as _BlockingFollower
@@ -29,17 +31,17 @@ __all__ = ["Client", "Follower", "Producer"]
 _T = TypeVar("_T")
 _CallableT = TypeVar("_CallableT", bound=Callable[..., Any])
 
-# The most calls of a hub that wait at the same time.
+# The maximum number of calls that wait in a hub's threads at the same time.
 _MOST = 8
 
-# How many seconds a follower waits until it looks at its connection, whatever happens.
+# A waiting follower checks its connection at least this often, in seconds.
 _LOOK = 1.0
 
 
 def _patiently(call: Callable[..., _T], *arguments: Any, **options: Any) -> _T:
     """Makes a blocking call in a thread, while other greenlets run.
 
-    If the greenlet is killed or its time is over, the call ends.
+    If the greenlet is killed or its `gevent.Timeout` expires, the call ends.
     """
     hub = get_hub()
     if gevent.getcurrent() is hub:
@@ -56,7 +58,7 @@ def _patiently(call: Callable[..., _T], *arguments: Any, **options: Any) -> _T:
     try:
         result, error = _pool(hub).apply(attempt)
     finally:
-        # Only a call whose greenlet no longer waits is still there.
+        # The call is still running only if its greenlet no longer waits for it.
         interruption.interrupt()
     if error is not None:
         raise error
@@ -64,7 +66,7 @@ def _patiently(call: Callable[..., _T], *arguments: Any, **options: Any) -> _T:
 
 
 def _pool(hub: Any) -> ThreadPool:
-    """Threads of the hub; the pool that it has is for the program, and for resolving names."""
+    """The hub's threads for calls that wait. Its own pool is for the program and for resolving names."""
     pool = getattr(hub, "_zeroxide_pool", None)
     if pool is None:
         pool = hub._zeroxide_pool = ThreadPool(_MOST, hub=hub)
@@ -72,7 +74,7 @@ def _pool(hub: Any) -> ThreadPool:
 
 
 def _patient(call: _CallableT) -> _CallableT:
-    """The method, made in a thread."""
+    """Returns the method with each call made in a thread."""
 
     @wraps(call)
     def patient(*arguments: Any, **options: Any) -> Any:
@@ -82,7 +84,7 @@ def _patient(call: _CallableT) -> _CallableT:
 
 
 class Producer(_BlockingProducer):
-    """A `zeroxide.pipeline.Producer` of which a call that waits blocks only its greenlet.
+    """A `zeroxide.pipeline.Producer` for gevent: a call that waits blocks only its greenlet.
 
     `on_delivery` is called in a greenlet.
     """
@@ -130,17 +132,19 @@ class Producer(_BlockingProducer):
             raise
         return taken
 
+    def send_arrow(self, data: ArrowData) -> int:
+        return _patiently(super().send_arrow, data)
+
     if not TYPE_CHECKING:
-        # For type checkers, they are the inherited ones: only the waiting differs.
-        send_arrow = _patient(_BlockingProducer.send_arrow)
+        # Type checkers see the inherited methods: only the waiting differs.
         _flush = _patient(_BlockingProducer._flush)
         _end = _patient(_BlockingProducer._end)
 
 
 class Follower(_BlockingFollower):
-    """Rows of a log as they come; made by `zeroxide.green.Client.follow`.
+    """Rows of a log as they arrive; made by `zeroxide.green.Client.follow`.
 
-    It does what `zeroxide.pipeline.Follower` does, and blocks only the greenlet.
+    It does what `zeroxide.pipeline.Follower` does, and blocks only its greenlet.
     """
 
     _watch: "_Watch | None" = None
@@ -157,8 +161,8 @@ class Follower(_BlockingFollower):
             self._put(*found)
         return self._take()
 
-    def tables(self) -> Iterator[_native.ArrowTable]:
-        """The rows in tables instead; see `zeroxide.pipeline.Follower.tables`.
+    def tables(self) -> Iterator[ArrowTable]:
+        """Reads the rows in tables instead; see `zeroxide.pipeline.Follower.tables`.
 
         Returns:
             An iterator over Arrow tables.
@@ -197,7 +201,7 @@ class Follower(_BlockingFollower):
             self._is_waited_for = False
 
     def close(self) -> None:
-        """Ends the iteration, also one that waits in another greenlet, and the connection."""
+        """Ends the iteration, even if another greenlet waits in it, and closes the connection."""
         # The hub must not watch descriptors that are closed.
         if self._watch is not None:
             self._watch.stop()
@@ -206,15 +210,14 @@ class Follower(_BlockingFollower):
 
 
 class Client(_BlockingClient):
-    """A `zeroxide.pipeline.Client` of which a call that waits blocks only its greenlet.
+    """A `zeroxide.pipeline.Client` for gevent: a call that waits blocks only its greenlet.
 
     `follow` waits without a thread. Other calls wait in threads, up to eight at a time. When a
     greenlet is killed, its call ends.
     """
 
     if not TYPE_CHECKING:
-        # For type checkers, they are the inherited ones: only the waiting differs.
-        drop_group = _patient(_BlockingClient.drop_group)
+        # Type checkers see the inherited methods: only the waiting differs.
         _info = _patient(_BlockingClient._info)
         _position = _patient(_BlockingClient._position)
         _commit = _patient(_BlockingClient._commit)
@@ -225,8 +228,11 @@ class Client(_BlockingClient):
         _abort = _patient(_BlockingClient._abort)
         _stats = _patient(_BlockingClient._stats)
 
-        def fetch_tables(self, start: int, end: int, **options: Any) -> Any:
-            return _tables(super().fetch_tables(start, end, **options))
+        def _fetch(self, start: int, end: int, **options: Any) -> Any:
+            return _tables(super()._fetch(start, end, **options))
+
+    def drop_group(self, group: str) -> bool:
+        return _patiently(super().drop_group, group)
 
     def follow(
         self,
@@ -237,7 +243,7 @@ class Client(_BlockingClient):
         timeout_s: float | None = None,
         max_bytes: int = 8 << 20,
     ) -> Follower:
-        """Reads rows as they come; see `zeroxide.pipeline.Client.follow`.
+        """Reads rows as they arrive; see `zeroxide.pipeline.Client.follow`.
 
         Args:
             topics: Only rows whose topic begins with this, or with one of these.
@@ -272,7 +278,7 @@ def _deliver(reference: "weakref.ref[Producer]", notices: int) -> None:
         os.close(notices)
 
 
-def _tables(tables: _native.Fetch) -> Iterator[_native.ArrowTable]:
+def _tables(tables: _native.Fetch) -> Iterator[ArrowTable]:
     while (table := _patiently(next, tables, None)) is not None:
         yield table
 

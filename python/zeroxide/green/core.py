@@ -49,7 +49,11 @@ _FLAGS = (0, 1, 2, 3)
 
 
 class _Socket(_BlockingSocket[bytes]):
-    """A socket that only blocks the calling greenlet."""
+    """A socket for gevent: a call that waits blocks only its greenlet.
+
+    Source:
+        pyzmq's ``zmq.green.Socket``
+    """
 
     _repr_cls: ClassVar[str] = "zmq.green.Socket"
     _poller_class = _Poller
@@ -326,7 +330,11 @@ def _tell_of_timeouts(option: int) -> None:
 
 
 class _Context(_BlockingContext[_Socket]):
-    """Makes sockets for gevent."""
+    """A context whose sockets are for gevent.
+
+    Source:
+        pyzmq's ``zmq.green.Context``
+    """
 
     _socket_class: ClassVar[type[Any]] = _Socket
     _repr_cls: ClassVar[str] = "zmq.green.Context"

@@ -103,6 +103,9 @@ def zmq_poll(sockets: Sequence[tuple[_P, int]], timeout: float = -1) -> list[tup
     Returns:
         Pairs of a socket (or descriptor) and the events it is ready for; empty if the time
         is up.
+
+    Source:
+        zmq_poll(3); pyzmq's ``zmq.green.zmq_poll``
     """
     found = _zmq_poll(sockets, 0)
     if timeout == 0 or not sockets:
@@ -140,7 +143,10 @@ def select(
         timeout: How long to wait, in seconds (not ms); None waits without limit.
 
     Returns:
-        Three lists of what is ready.
+        Three lists of what is ready to be received from, to be sent to, and in error.
+
+    Source:
+        pyzmq's ``zmq.green.select``
     """
     millis = select_timeout(timeout)
     ready = zmq_poll(to_select(rlist, wlist, xlist), -1 if millis is None else millis)
@@ -152,7 +158,11 @@ def select(
 
 
 class _Poller(Poller[PolledT]):
-    """Remembers what to wait for; waits in the greenlet only."""
+    """Waits for several sockets and file descriptors, and blocks only the greenlet.
+
+    Source:
+        pyzmq's ``zmq.green.Poller``
+    """
 
     def poll(self, timeout: float | None = None) -> list[tuple[PolledT, int]]:
         return zmq_poll(self.sockets, _checks.milliseconds(timeout))

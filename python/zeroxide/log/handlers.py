@@ -43,10 +43,12 @@ class PUBHandler(logging.Handler):
         pyzmq's ``zmq.log.handlers.PUBHandler``
     """
 
-    # By level; other levels have the default of `logging`.
     formatters: dict[int, logging.Formatter | None]
+    """The formatters by level; other levels have the default of `logging`."""
     ctx: Context[Any]
+    """The context of the socket."""
     socket: Socket[Any]
+    """The PUB socket."""
 
     def __init__(
         self,
@@ -152,6 +154,9 @@ class TopicLogger(logging.Logger):
     """A logger whose methods take a topic before the message.
 
     ``logger.info("disk", "almost full")`` is ``logging``'s ``info("disk::almost full")``.
+
+    Source:
+        pyzmq's ``zmq.log.handlers.TopicLogger``
     """
 
     def log(  # type: ignore[override]

@@ -40,25 +40,29 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 class Info:
     """What a collector's log contains."""
 
-    #: Identifies the log: it stays the same for as long as the log's folder exists.
     log_id: str
-    #: The first offset that can be fetched.
+    """Identifies the log: it stays the same for as long as the log's folder exists."""
     earliest: int
-    #: The offset after the last row that can be fetched.
+    """The first offset that can be fetched."""
     latest: int
-    #: When the first and the last of these rows were received; None without rows.
+    """The offset after the last row that can be fetched."""
     first_received: datetime | None
+    """When the first of these rows was received; None without rows."""
     last_received: datetime | None
-    #: Size of the log on disk.
+    """When the last of these rows was received; None without rows."""
     bytes: int
-    #: The address that the collector gives to others; empty if that is where it was asked.
+    """Size of the log on disk, in bytes."""
     advertise: str
-    #: The openings of the log that wrote rows, each with its first offset. An older copy of
-    #: the folder, put in its place, continues with another one.
+    """The address that the collector gives to others; empty if that is where it was asked."""
     generations: tuple[tuple[int, str], ...] = ()
+    """The openings of the log that wrote rows: the first offset and the id of each.
+
+    They tell rows of this log from those of a copy of its folder that was made earlier and has
+    grown since.
+    """
 
     def generation(self, offset: int) -> str | None:
-        """The generation of the row before an offset, to be kept with it and given to `fetch`.
+        """Returns the generation of the row before an offset. Keep it with the offset for `fetch`.
 
         Args:
             offset: How far rows were read.
@@ -71,15 +75,15 @@ class Info:
         return self.generations[at - 1][1] if at else None
 
     def check(self, offset: int, generation: str | None) -> int | None:
-        """Whether rows that were read before are still those of this log.
+        """Checks whether rows that were read before are still those of this log.
 
         Args:
             offset: How far rows were read.
             generation: The generation of the row before it, at that time.
 
         Returns:
-            None if they are. If not, the offset from which the rows are others, as far as
-            that is known.
+            None if they are. If not, the first offset whose row differs, as far as that is
+            known.
         """
         here = self.generation(offset)
         if here is None or generation is None or here == generation:
@@ -93,12 +97,12 @@ class Info:
 class Published(NamedTuple):
     """Rows that were published."""
 
-    #: The offset of the first row.
     first: int
-    #: The offset after the last row.
+    """The offset of the first row."""
     end: int
-    #: Whether they had been published before, by an earlier attempt.
+    """The offset after the last row."""
     already: bool
+    """Whether they had been published before, by an earlier attempt."""
 
 
 class Client(_native.Client, Closing):
@@ -159,7 +163,7 @@ class Client(_native.Client, Closing):
         )
 
     def info(self) -> Info:
-        """What the collector's log contains.
+        """Returns what the collector's log contains.
 
         Returns:
             Its offsets, size, and times of receipt.
@@ -172,10 +176,10 @@ class Client(_native.Client, Closing):
         return Info(log_id, earliest, latest, first, last, size, advertise, tuple(generations))
 
     def groups(self) -> dict[str, int]:
-        """The positions of all groups of consumers.
+        """Returns the positions of all groups of consumers.
 
         Returns:
-            For each group the offset below which it needs nothing any more.
+            A dict from the group's name to the first offset that the group still needs.
 
         Raises:
             Refused: If the client's key lacks the role ``admin``; `committed` does not need
@@ -184,7 +188,7 @@ class Client(_native.Client, Closing):
         return self.stats()["groups"]
 
     def committed(self, group: str) -> int | None:
-        """The position of a group of consumers.
+        """Returns the position of a group of consumers.
 
         Args:
             group: The group's name.
@@ -197,7 +201,7 @@ class Client(_native.Client, Closing):
     def commit(self, group: str, offset: int, *, generation: str | None = None) -> int:
         """Stores the position of a group of consumers at the collector.
 
-        That deletes nothing, unless the collector was started with `retention_groups`.
+        This deletes no rows, unless the collector was started with `retention_groups`.
 
         Args:
             group: The group's name. The first commit creates the group.
@@ -218,7 +222,7 @@ class Client(_native.Client, Closing):
         return offset
 
     def offset_at(self, timestamp: datetime | float | int) -> int:
-        """The first offset that was received at a time or later.
+        """Returns the first offset that was received at a time or later.
 
         Args:
             timestamp: A datetime, a float of seconds, or an int of microseconds since 1970.
@@ -244,7 +248,7 @@ class Client(_native.Client, Closing):
         return self._offset_at(micros)
 
     def offset_after(self, start: int, size: int) -> int:
-        """The end of a range of rows that takes about a given number of bytes.
+        """Returns the end of a range of rows that takes about a given number of bytes.
 
         Args:
             start: The first offset.
@@ -272,7 +276,7 @@ class Client(_native.Client, Closing):
         log_id: str | None = None,
         generation: str | None = None,
     ) -> "Iterator[pyarrow.RecordBatch]":
-        """Reads a range of offsets, in order. `follow` reads rows that are still to come.
+        """Reads a range of offsets, in order. `follow` also reads rows that arrive later.
 
         Args:
             start: The first offset.
@@ -292,7 +296,7 @@ class Client(_native.Client, Closing):
         Raises:
             DataLoss: While iterating, if the log does not have all of the range, is not the
                 one with the id `log_id`, or is an older copy of it that has grown.
-            CollectorGone: While iterating, if nothing came for as long as a call may take.
+            CollectorGone: While iterating, if nothing arrived for as long as a call may take.
         """
         with needed_by("Client.fetch", extra="arrow"):
             import pyarrow
@@ -323,7 +327,7 @@ class Client(_native.Client, Closing):
         log_id: str | None = None,
         generation: str | None = None,
     ) -> Iterator[ArrowTable]:
-        """As `fetch`, in tables for any Arrow library: pyarrow is not needed.
+        """Does what `fetch` does, with tables for any Arrow library: pyarrow is not needed.
 
         Args:
             start: See `fetch`, as for all arguments.
@@ -373,13 +377,13 @@ class Client(_native.Client, Closing):
         Args:
             topics: Only rows whose topic begins with this, or with one of these.
             group: The name of a group of consumers. The group's position is where a
-                follower begins, and what `Follower.commit` keeps. Each of two
-                followers of a group gets all rows: a group only keeps a position.
+                follower begins, and what `Follower.commit` stores. Each of two
+                followers of a group gets all rows: a group is only a stored position.
             start: Where to begin: an offset, a datetime (the first row that was received
                 then or later), ``"earliest"`` or ``"latest"``. Default: the group's
                 position; without one, the earliest row.
             timeout_s: Seconds without a row after which the iteration ends. With 0, a loop
-                reads the rows that are there when it begins (the first one: those that
+                reads the rows that are there when it begins (the first loop reads those that
                 were there at this call). Default: None, no limit.
             max_bytes: The size of the answers to ask for, approximately, in bytes.
 
@@ -424,8 +428,8 @@ class Client(_native.Client, Closing):
             The number of rows.
 
         Raises:
-            Refused: While the collector cannot accept them: ``too-many``, ``full``,
-                ``too-big``...
+            Refused: While the collector cannot accept them. The code is ``too-many``, ``full``
+                or ``too-big``, for example.
         """
         _check_batch(query, batch)
         place = (
@@ -435,7 +439,7 @@ class Client(_native.Client, Closing):
         return self._stage(query, batch, place, _checks.whole("part", part, beyond=2**32), rows)
 
     def publish(self, query: str, batch: int, parts: Iterable[tuple[int, int, int]]) -> Published:
-        """Shows staged rows to every reader: all of them or none, and once.
+        """Makes staged rows visible to every reader: all of them or none, and only once.
 
         Other rows staged for the batch are discarded. A batch that was published before is
         not published again.
@@ -479,10 +483,10 @@ class Client(_native.Client, Closing):
             self._abort(query, batch, wanted or [])
 
     def stats(self) -> "CollectorStats":
-        """The collector's counters.
+        """Returns the collector's counters.
 
         Returns:
-            A dict with the counters, see `CollectorStats`.
+            A dict with the counters: see `CollectorStats`.
 
         Raises:
             Refused: If the client's key lacks the role ``admin``.
@@ -491,7 +495,7 @@ class Client(_native.Client, Closing):
         return stats
 
     def close(self) -> None:
-        """Ends its connections and closes its followers: loops over them end.
+        """Closes the connections and the followers. Loops over followers end.
 
         A later call makes new connections.
         """

@@ -28,7 +28,9 @@ class NamedGrant(TypedDict, total=False):
     """The roles of a key's owner, and the producer names reserved for it."""
 
     roles: Iterable[Role]
+    """What the owner of the key may do."""
     names: Iterable[str]
+    """Names that only producers with this key may use."""
 
 
 # The roles of a key's owner.
@@ -39,12 +41,12 @@ Grant: TypeAlias = Iterable[Role] | NamedGrant
 class Recovery:
     """What was found when the log was opened."""
 
-    #: Bytes at its end that were never acknowledged, since a crash interrupted their writing.
     dropped_bytes: int
-    #: First and end offsets of damaged rows, which cannot be fetched.
+    """Bytes at its end that were never acknowledged, since a crash interrupted their writing."""
     damaged: tuple[tuple[int, int], ...]
-    #: Anything else that was unusual, in words.
+    """First and end offsets of damaged rows, which cannot be fetched."""
     notes: tuple[str, ...]
+    """Anything else that was unusual, in words."""
 
 
 class Collector(_native.Collector, Closing):
@@ -146,7 +148,7 @@ class Collector(_native.Collector, Closing):
         roles: Mapping[str, Grant] | None = None,
         max_names_per_connection: int = 64,
     ) -> None:
-        #: Whether a key decides who may read.
+        # Whether a key decides who may read.
         self._needs_key = secret_key is not None
         if archive is not None:
             self._hold(0)  # retention waits for the archive

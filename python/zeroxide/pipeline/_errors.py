@@ -39,7 +39,9 @@ class CollectorGone(CollectorError, TimeoutError):
     """
 
     endpoint: str
+    """The collector's endpoint."""
     seconds: float
+    """How long it did not answer."""
 
     def __init__(self, text: str, endpoint: str = "", seconds: float = 0.0) -> None:
         super().__init__(text)
@@ -60,7 +62,9 @@ class Refused(CollectorError):
     """
 
     code: str
+    """A word for programs, such as ``full``."""
     detail: int
+    """The number that belongs to the code."""
 
     def __init__(self, text: str, code: str = "", detail: int = 0) -> None:
         super().__init__(text)
@@ -81,7 +85,9 @@ class Fenced(Refused):
     """
 
     producer: str
+    """The name that was taken over."""
     unacknowledged: int
+    """How many rows of this producer were not acknowledged."""
 
     def __init__(self, text: str, producer: str = "", unacknowledged: int = 0) -> None:
         super().__init__(text, "fenced")
@@ -98,6 +104,7 @@ class NotAcknowledged(CollectorError, TimeoutError):
     """
 
     remaining: dict[str, int]
+    """How many rows are not acknowledged, by endpoint."""
 
     def __init__(self, text: str, remaining: dict[str, int] | None = None) -> None:
         super().__init__(text)
@@ -144,10 +151,15 @@ class DataLoss(CollectorError):
     """
 
     asked: int
+    """The offset that was requested."""
     earliest: int
+    """The first offset that the log has."""
     latest: int
+    """The offset after the log's last row."""
     log_id: str
+    """The id of the log."""
     others: int | None
+    """The first offset whose row differs from the one that was read; None if that is not why."""
 
     def __init__(
         self,

@@ -24,22 +24,22 @@ Start: TypeAlias = int | datetime | Literal["earliest", "latest"]
 class Record(NamedTuple):
     """A row of the log."""
 
-    #: The row's value.
     value: bytes
-    #: Its topic; None without one.
+    """The row's value."""
     topic: str | None
-    #: Its key; None without one.
+    """Its topic; None without one."""
     key: bytes | None
-    #: Names and values, in order; a name may occur twice.
+    """Its key; None without one."""
     headers: tuple[tuple[str, bytes | None], ...]
-    #: When it happened, in UTC: the producer's time, or else the time of receipt.
+    """Names and values, in order; a name may occur twice."""
     timestamp: datetime
-    #: Its place in the log.
+    """When it happened, in UTC: the producer's time, or else the time of receipt."""
     offset: int
-    #: The name of its producer; None for rows of plain ZeroMQ peers and over HTTP.
+    """Its place in the log."""
     producer: str | None
-    #: The producer's number of the row; None without a producer.
+    """The name of its producer; None for rows of plain ZeroMQ peers and over HTTP."""
     seq: int | None
+    """The producer's number of the row; None without a producer."""
 
 
 class FollowerBase:

@@ -56,16 +56,16 @@ _producers: weakref.WeakSet["ProducerBase"] = weakref.WeakSet()
 class Delivery(NamedTuple):
     """The outcome of consecutive rows: on the collector's disk, or lost."""
 
-    #: Sequence number of the first row; None if the rows never got one.
     first_seq: int | None
-    #: Sequence number of the last row.
+    """Sequence number of the first row; None if the rows never got one."""
     last_seq: int | None
-    #: Offset of the first row in the log; None if an earlier attempt had delivered the rows.
+    """Sequence number of the last row."""
     offset: int | None
-    #: The collector's endpoint.
+    """Offset of the first row in the log; None if an earlier attempt had delivered the rows."""
     endpoint: str
-    #: None if the rows are on the collector's disk; otherwise the reason why they never will be.
+    """The collector's endpoint."""
     error: CollectorError | None = None
+    """None if the rows are on the collector's disk; otherwise the reason why they never will be."""
 
 
 class ProducerBase(_native.Producer):

@@ -16,203 +16,238 @@ __all__ = [
 class TargetStats(TypedDict):
     """The state of a producer at one collector."""
 
-    #: Whether rows are being sent.
     connected: bool
-    #: Why not, in words.
+    """Whether rows are being sent."""
     reason: str | None
-    #: The obstacle as a word for programs: ``full``, ``read-only``...
+    """Why they are not being sent, in words."""
     obstacle: str | None
-    #: The log that the collector writes; None until it has answered.
+    """The same as a word for programs: ``full``, ``read-only``..."""
     log_id: str | None
-    #: The number of this run of the producer.
+    """The log that the collector writes; None until it has answered."""
     epoch: int
-    #: The sequence number of the next row, which is the number of rows this name has sent. None
-    #: until the collector has answered, unless a spool knows it.
+    """The number of this run of the producer."""
     next_seq: int | None
-    #: The sequence number of the first row that is not acknowledged.
+    """The sequence number of the next row, which is the number of rows this name has sent. None
+    until the collector has answered, unless a spool knows it.
+    """
     acknowledged_seq: int | None
-    #: Rows that got new sequence numbers because another producer had used the name.
+    """The sequence number of the first row that is not acknowledged."""
     renumbered: int
-    #: Rows that were acknowledged but are not in the log any more.
+    """Rows that got new sequence numbers because another producer had used the name."""
     lost: int
-    #: Rows that will never be sent; they do not count as acknowledged.
+    """Rows that were acknowledged but are not in the log any more."""
     set_aside: int
-    #: Rows and bytes that the collector accepts without acknowledging them.
+    """Rows that will never be sent; they do not count as acknowledged."""
     credit_rows: int
+    """Rows that the collector accepts before it has acknowledged them."""
     credit_bytes: int
-    #: Rows and bytes that were sent and are not acknowledged.
+    """Bytes that the collector accepts before it has acknowledged them."""
     flying_rows: int
+    """Rows that were sent and are not acknowledged."""
     flying_bytes: int
+    """Bytes that were sent and are not acknowledged."""
 
 
 class ProducerStats(TypedDict):
-    """The result of `Producer.stats`. With a spool, counting includes the rows left in it."""
+    """The result of `Producer.stats`. With a spool, the counters include the rows left in it."""
 
-    #: Rows that were accepted.
     rows: int
-    #: Rows that are on a collector's disk.
+    """Rows that were accepted."""
     acknowledged: int
-    #: Rows that are not acknowledged, and their bytes.
+    """Rows that are on a collector's disk."""
     unacknowledged: int
+    """Rows that are not acknowledged."""
     unacknowledged_bytes: int
-    #: Batches that were made, and the bytes in them.
+    """Bytes of the rows that are not acknowledged."""
     batches: int
+    """Batches that were made."""
     bytes: int
-    #: Rows that were sent again, counted once per repetition.
+    """Bytes in these batches."""
     resent: int
-    #: Connections that had to be made anew.
+    """Rows that were sent again, counted once per repetition."""
     reconnects: int
-    #: The state at each collector, by endpoint.
+    """Connections that had to be made anew."""
     collectors: dict[str, TargetStats]
+    """The state at each collector, by endpoint."""
 
 
 class SyncTimes(TypedDict):
     """How long syncs to the disk took."""
 
-    #: The number of syncs that took at most the key's number of seconds.
     buckets: dict[str, int]
-    #: The number of syncs.
+    """The number of syncs that took at most the key's number of seconds."""
     count: int
-    #: Their total time, in seconds.
+    """The number of syncs."""
     sum: float
+    """Their total time, in seconds."""
 
 
 class ProducerAtCollector(TypedDict):
     """A producer, as a collector sees it."""
 
     name: str
-    #: Whether the connection of its last message is up.
+    """The producer's name."""
     connected: bool
-    #: Whether it was told to stop, as rows cannot be written.
+    """Whether the connection of its last message is open."""
     stopped: bool
-    #: The sequence number of its last row in the log; None if it has none.
+    """Whether it was asked to stop because rows cannot be written."""
     last_seq: int | None
-    #: Seconds since its last message.
+    """The sequence number of its last row in the log; None if it has none."""
     silent_seconds: int
+    """Seconds since its last message."""
 
 
 class TopicStats(TypedDict):
     """Rows that were appended under a topic."""
 
-    #: The topic; empty for rows that have none.
     topic: str
+    """The topic; empty for rows that have none."""
     rows: int
-    #: The bytes of their values.
+    """The number of rows."""
     bytes: int
+    """The bytes of their values."""
 
 
 class Unlisted(TypedDict):
     """The topics that are not in the list."""
 
-    #: How many of them have a count of their own: up to 924.
     topics: int
-    #: All rows of topics that are not in the list, and the bytes of their values.
+    """How many of them have a count of their own: up to 924."""
     rows: int
+    """All rows of topics that are not in the list."""
     bytes: int
+    """The bytes of the values of these rows."""
 
 
 class _Archived(TypedDict, total=False):
-    #: With an archive, of `Collector.stats` only: the offset after the last archived row.
     archived: int
-    #: Why the last copy failed; empty if it did not.
+    """The offset after the last archived row. Only in `Collector.stats`, with an archive."""
     archive_failure: str
+    """Why the last copy to the archive failed; empty if it did not."""
 
 
 class CollectorStats(_Archived):
     """The result of `Client.stats` and `Collector.stats`. Counters begin at 0 with each start."""
 
-    #: The id of the log.
     log_id: str
-    #: The address at which it listens, and the one it gives to clients.
+    """The id of the log."""
     endpoint: str
+    """The address at which the collector listens."""
     advertise: str
-    #: The addresses for plain peers, separated by spaces.
+    """The address that the collector gives to clients."""
     plain: str
-    #: ``fine``, or the obstacle to writing: ``full``, ``read-only``, ``failed``.
+    """The addresses for plain peers, separated by spaces."""
     state: str
-    #: The same in words.
+    """``fine``, or the obstacle to writing: ``full``, ``read-only``, ``failed``."""
     reason: str
-    #: The first offset that can be fetched, the offset after the last row on disk, and the offset
-    #: of the next row.
+    """The obstacle in words."""
     earliest: int
+    """The first offset that can be fetched."""
     durable: int
+    """The offset after the last row on disk."""
     next: int
-    #: The size of the log, and its number of files.
+    """The offset of the next row."""
     log_bytes: int
+    """The size of the log, in bytes."""
     segments: int
-    #: Producers that are connected; that were dropped to make room for others; whose sequence
-    #: numbers are known; and whose sequence numbers were forgotten.
+    """The number of the log's files."""
     connected_producers: int
+    """Producers that are connected."""
     dropped_producers: int
+    """Producers that were disconnected to make room for others."""
     known_producers: int
+    """Producers whose sequence numbers are known."""
     forgotten_producers: int
-    #: Batches that wait for a sync, and requests of readers that wait for an answer.
+    """Producers whose sequence numbers were forgotten."""
     waiting_for_sync: int
+    """Batches that wait for a sync."""
     waiting_fetches: int
-    #: Requests of readers that wait for the next row.
+    """Requests of readers that wait for a reply."""
     followers: int
-    #: Bytes that readers requested and have not taken.
+    """Requests of readers that wait for the next row."""
     unread_bytes: int
-    #: The rows and bytes that each producer may have unacknowledged.
+    """Bytes that readers requested and have not received."""
     credit_rows: int
+    """Rows that each producer may have unacknowledged."""
     credit_bytes: int
+    """Bytes that each producer may have unacknowledged."""
     uptime_seconds: int
-    #: Connections that ended because of a message that was too large; the same for plain peers.
+    """Seconds since the start."""
     too_large: int
+    """Connections that ended because of a message that was too large."""
     plain_too_large: int
+    """The same for plain peers."""
     max_batch_bytes: int
-    #: At most 100 producers: connected ones first, then those that were heard last.
+    """The maximum size of a batch, in bytes."""
     producers: list[ProducerAtCollector]
-    #: How many more are served.
+    """At most 100 producers: connected ones first, then those with the most recent messages."""
     producers_unlisted: int
-    #: At most 100 topics, those with the most rows first, and all others together. The
-    #: first 1,024 topics since the start are counted one by one, if they have at most 255
-    #: bytes.
+    """How many more producers are served."""
     topics: list[TopicStats]
+    """At most 100 topics, those with the most rows first. The first 1,024 topics since the start
+    are counted one by one, if they have at most 255 bytes.
+    """
     topics_unlisted: Unlisted
-    #: The position of each group.
+    """All other topics together."""
     groups: dict[str, int]
-    #: Handshakes that failed, by reason, and the last one in words.
+    """The position of each group."""
     turned_away: dict[str, int]
+    """Handshakes that failed, by reason."""
     turned_away_last: str
-    #: Rows that were appended, their bytes, and the batches of producers.
+    """The last of these failures, in words."""
     rows: int
+    """Rows that were appended."""
     bytes: int
+    """Bytes of the rows that were appended."""
     batches: int
-    #: Batches that were in the log already, and batches dropped because nothing could be written.
+    """Batches of producers that were appended."""
     duplicates: int
+    """Batches that were in the log already."""
     turned_back: int
-    #: Rows of plain peers; their messages that did not match the framing; and rows that were lost.
+    """Batches that were dropped because nothing could be written."""
     plain_rows: int
+    """Rows of plain peers."""
     plain_unframed: int
+    """Messages of plain peers that did not match the framing."""
     plain_lost: int
-    #: Rows over HTTP and from the collector's own process.
+    """Rows of plain peers that were lost."""
     local_rows: int
-    #: Introductions of producers.
+    """Rows over HTTP and from the collector's own process."""
     hellos: int
-    #: Fetches that were answered, with how many batches and bytes.
+    """Introductions of producers."""
     fetches: int
+    """Fetches that were answered."""
     fetched_frames: int
+    """Batches in these answers."""
     fetched_bytes: int
-    #: Times that a reply had to wait until the reader took earlier ones.
+    """Bytes in these answers."""
     fetch_waits: int
-    #: Parts that were staged; bytes and batches that are staged now, and expired ones.
+    """How often a reply had to wait until the reader had taken earlier ones."""
     staged_parts: int
+    """Parts that were staged."""
     staged_bytes: int
+    """Bytes that are staged now."""
     staged_batches: int
+    """Batches that are staged now."""
     staged_expired: int
-    #: Batches of sinks that were published, their rows, and repetitions, which were not published
-    #: again.
+    """Staged batches that expired."""
     published: int
+    """Batches of sinks that were published."""
     published_rows: int
+    """Rows in these batches."""
     published_again: int
-    #: Replies whose client was gone, and messages that did not follow the protocol.
+    """Requests to publish a batch that had been published before; it was not published again."""
     undelivered: int
+    """Replies whose client was gone."""
     malformed: int
-    #: Syncs; failures of writing, syncing or reading; and recoveries after them.
+    """Messages that did not follow the protocol."""
     syncs: int
+    """Syncs to the disk."""
     failures: int
+    """Failures of writing, syncing or reading."""
     recoveries: int
-    #: Requests that were refused, by code.
+    """Recoveries after such failures."""
     refused: dict[str, int]
+    """Requests that were refused, by code."""
     sync_seconds: SyncTimes
+    """How long the syncs took."""

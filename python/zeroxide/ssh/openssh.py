@@ -27,7 +27,11 @@ _tunnels: list[subprocess.Popen[bytes]] = []
 
 
 class SSHException(Exception):
-    """ssh failed; the text is its output."""
+    """ssh failed; the text is its output.
+
+    Source:
+        pyzmq's ``zmq.ssh.tunnel.SSHException``
+    """
 
 
 @dataclass(frozen=True)

@@ -39,7 +39,11 @@ def __dir__() -> list[str]:
 
 
 class MaxRetryExceeded(Exception):
-    """The ssh server does not answer in time."""
+    """The ssh server does not answer in time.
+
+    Source:
+        pyzmq's ``zmq.ssh.tunnel.MaxRetryExceeded``
+    """
 
 
 def select_random_ports(n: int) -> list[int]:
