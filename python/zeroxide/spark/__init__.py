@@ -41,9 +41,8 @@ def __dir__() -> list[str]:
 
 
 # In tracebacks, pickles and `help()`, too.
-_kind: type
-for _kind in (JavaNotFound, RpcError, RpcTimeout, Service):
-    _kind.__module__ = __name__
+for _public in (JavaNotFound, RpcError, RpcTimeout, Service, ensure_java, rpc, serve):
+    _public.__module__ = __name__
 
 LOOPBACK = "127.0.0.1"
 
