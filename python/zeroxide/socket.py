@@ -162,6 +162,9 @@ class Socket(OptionCalls, TableMessages, Generic[ReturnT_co]):
             self._open(context, socket_type, copy_threshold)
             _sockets[self.underlying] = self
             context._add_socket(self)
+            if type(socket_type) is SocketType:
+                attributes["type"] = socket_type
+                return
         attributes["type"] = SocketType(self.get(TYPE))
 
     # ---- life -----------------------------------------------------------------------
@@ -460,6 +463,8 @@ class Socket(OptionCalls, TableMessages, Generic[ReturnT_co]):
 
 def _context_of(context: Any, socket_type: Any) -> "Context[Any]":
     """Returns the context, or raises `TypeError` if the two make no socket."""
+    if type(socket_type) is SocketType and isinstance(context, _native.Context):
+        return cast("Context[Any]", context)
     if isinstance(socket_type, str):
         name = socket_type.upper()
         known = name if name in SocketType.__members__ else "PUSH"

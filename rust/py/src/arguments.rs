@@ -9,6 +9,7 @@ use pyo3::types::{PyIterator, PyString};
 use crate::buffer::shown;
 
 /// Converts an argument. `takes` begins the error's sentence: "count takes a whole number".
+#[inline]
 pub(crate) fn taken<'a, 'py, T>(value: &'a Bound<'py, PyAny>, takes: &str) -> PyResult<T>
 where
     T: FromPyObject<'a, 'py>,
@@ -111,6 +112,7 @@ arguments! {
 }
 
 /// A timeout in ms.
+#[inline]
 pub(crate) fn timeout(value: &Bound<'_, PyAny>) -> PyResult<Option<f64>> {
     const TAKES: &str = "timeout takes a number of milliseconds, or None";
     let millis: Option<f64> = taken(value, TAKES)?;

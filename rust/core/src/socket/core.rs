@@ -202,7 +202,7 @@ impl Core {
     }
 
     /// The lock of a socket that can still be used.
-    #[inline]
+    #[inline(always)]
     pub(super) fn lock_open(&self) -> Result<Locked<'_>> {
         self.check_open()?;
         let state = self.lock();

@@ -3,27 +3,32 @@
 use pyo3::exceptions::{PyOverflowError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyFloat, PyInt, PyString};
-use zeroxide::{Error, ErrorKind, Kind, OptionRow, SOCKET_OPTIONS, Value};
+use zeroxide::{Error, ErrorKind, Kind, OptionRow, Value};
 
 use super::Socket;
 use crate::buffer;
 use crate::error::raise;
 
 /// The number of an option.
+#[inline]
 pub(super) fn number_of(option: &Bound<'_, PyAny>) -> PyResult<i32> {
-    option.extract().map_err(|error: PyErr| {
-        let text =
-            |option: String| format!("an option is a number such as zmq.LINGER, not {option}");
-        match buffer::shown(option) {
-            Ok(shown) if error.is_instance_of::<PyTypeError>(option.py()) => {
-                PyTypeError::new_err(text(shown))
-            }
-            Ok(shown) if error.is_instance_of::<PyOverflowError>(option.py()) => {
-                raise(Error::with(ErrorKind::Invalid, text(shown)))
-            }
-            _ => error,
+    option
+        .extract()
+        .map_err(|error| not_a_number(option, error))
+}
+
+#[cold]
+fn not_a_number(option: &Bound<'_, PyAny>, error: PyErr) -> PyErr {
+    let text = |option: String| format!("an option is a number such as zmq.LINGER, not {option}");
+    match buffer::shown(option) {
+        Ok(shown) if error.is_instance_of::<PyTypeError>(option.py()) => {
+            PyTypeError::new_err(text(shown))
         }
-    })
+        Ok(shown) if error.is_instance_of::<PyOverflowError>(option.py()) => {
+            raise(Error::with(ErrorKind::Invalid, text(shown)))
+        }
+        _ => error,
+    }
 }
 
 /// The error for a value whose type the option does not take.
@@ -73,10 +78,15 @@ fn meant(unit: Option<&str>, value: &Bound<'_, PyAny>) -> String {
     format!("; did you mean {whole}?")
 }
 
+#[cold]
+fn is_unsigned(option: i32) -> bool {
+    OptionRow::find(option).is_ok_and(|row| row.kind == Kind::Uint64)
+}
+
 impl Socket {
     pub(super) fn set_value(&self, option: i32, value: &Bound<'_, PyAny>) -> PyResult<()> {
         let core = self.core()?;
-        let row = SOCKET_OPTIONS.iter().find(|row| row.id == option);
+        let row = OptionRow::find(option).ok();
         let takes_bytes = row.is_some_and(|row| matches!(row.kind, Kind::Bytes | Kind::Str));
         let value = if takes_bytes {
             match value.cast::<PyBytes>() {
@@ -104,11 +114,8 @@ impl Socket {
         py: Python<'py>,
         option: i32,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let unsigned = SOCKET_OPTIONS
-            .iter()
-            .any(|row| row.id == option && row.kind == Kind::Uint64);
         match self.core()?.get_option(option).map_err(raise)? {
-            Value::Int(number) if unsigned => {
+            Value::Int(number) if number < 0 && is_unsigned(option) => {
                 Ok(number.cast_unsigned().into_pyobject(py)?.into_any())
             }
             Value::Int(number) => Ok(number.into_pyobject(py)?.into_any()),
