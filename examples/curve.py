@@ -1,7 +1,7 @@
 """An encrypted connection between peers with keys. python examples/curve.py
 
 Both ends know each other's public key: the client that of the server, and the server those of the
-clients that it allows. A client with another key is turned away.
+clients that it allows. A client with another key is rejected.
 
 Real programs read their keys from files, which `zeroxide keygen` creates.
 """
@@ -25,7 +25,7 @@ print("the server received", server.recv().decode())
 server.send(b"thanks")
 print("the client received", client.recv().decode())
 
-# A stranger has a key pair too, but not one that the server allows.
+# The third client has a key pair, too, but the server does not allow its key.
 stranger = context.socket(zmq.REQ)
 events = stranger.monitor_events(zmq.EVENT_HANDSHAKE_FAILED_AUTH)
 stranger.secure_client(server_public)

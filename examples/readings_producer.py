@@ -14,7 +14,7 @@ from zeroxide.pipeline import Producer
 endpoint = sys.argv[1] if sys.argv[1:] else "tcp://127.0.0.1:5555"
 count = int(sys.argv[2]) if sys.argv[2:] else None
 
-# The collector recognizes what it has already by the producer's name.
+# By the producer's name, the collector recognizes the rows that it has already.
 with Producer(endpoint, name="thermometer") as producer:
     for _ in itertools.count() if count is None else range(count):
         room = random.choice(["kitchen", "cellar"])

@@ -1,6 +1,6 @@
-"""Reads temperatures from a collector as they come. python examples/readings_reader.py [ENDPOINT] [COUNT]
+"""Reads temperatures from a collector as they arrive. python examples/readings_reader.py [ENDPOINT] [COUNT]
 
-The group's position is kept at the collector: the next run continues where this one ended.
+The collector stores the group's position: the next run continues where this one ended.
 With a COUNT, it ends after COUNT readings.
 """
 

@@ -12,7 +12,7 @@ import zeroxide as zmq
 installed = sorted(d.metadata["Name"].lower() for d in importlib.metadata.distributions())
 assert set(installed) <= {"zeroxide", "pip", "setuptools"}, installed
 
-# The packages that each part of zeroxide exists for, and which may be missing.
+# The packages that a part of zeroxide is made for. They may be missing.
 OPTIONAL = {"gevent", "msgspec", "paramiko", "pyarrow", "pyspark", "tornado"}
 for module in pkgutil.walk_packages(zmq.__path__, "zeroxide."):
     if "__main__" not in module.name and ".startup" not in module.name:

@@ -1,6 +1,6 @@
 """Draws the diagrams of the documentation into docs/diagrams: `python tools/diagrams.py`.
 
-Drawings are 400 units wide, so that their text can be read on a phone. A file has colours for light and dark of its own;
+Drawings are 400 units wide, so that their text can be read on a phone. A file has its own colours for light and dark;
 on the site, tools/docs_site.py inlines the drawing and docs/assets/site.css colours it.
 """
 
@@ -177,7 +177,7 @@ def stream() -> Drawing:
 
 
 def journey() -> Drawing:
-    """Down on the sender's side, up on the receiver's."""
+    """Draws the way down on the sender's side and up on the receiver's."""
     drawing = Drawing(392)
     for x, title in ((2, "sending process"), (208, "receiving process")):
         drawing.box(x, 22, 190, 292, kind="frame")

@@ -21,7 +21,7 @@ FETCHED = re.compile(
 )
 LINKED = re.compile(r"""<link\b[^>]*\bhref=["']?(?:https?:)?//[^>]*>""")
 
-# A section that has a page of its own: its label, which should name the list below, has an icon instead of text.
+# For a section with a page of its own, the label that should name the list below it has an icon instead of text.
 SECTION = re.compile(
     r"""aria-labelledby="__nav_[\d_]+_label"( aria-expanded="\w+">\s*<label class="md-nav__title" for="[^"]*">"""
     r"""\s*<span class="md-nav__icon md-icon"></span>\s*(?:<span class="md-ellipsis">\s*)?([^<]*?)\s*<)"""
@@ -38,7 +38,7 @@ def on_config(config: Any) -> Any:
 
 def on_page_content(html: str, **_: Any) -> str:
     """Called by mkdocs for each page."""
-    # A cell without text heads nothing.
+    # A header cell without text is not a heading.
     html = html.replace("<th></th>", "<td></td>")
     return IMAGE.sub(lambda image: drawing(image[2], unescape(image[1])), html)
 
@@ -57,5 +57,5 @@ def drawing(name: str, description: str) -> str:
     source = (DIAGRAMS / f"{name}.svg").read_text()
     source = re.sub(r"<style>.*?</style>\n?", "", source, flags=re.DOTALL)
     label = f'<svg class="diagram" role="img" aria-label="{escape(description)}"'
-    # An empty line or an indented one inside would not hurt HTML, but one line cannot be mistaken for Markdown.
+    # HTML may have empty or indented lines, but Markdown would misread them; so the drawing becomes one line.
     return label + "".join(line.strip() for line in source.splitlines()).removeprefix("<svg")

@@ -11,7 +11,7 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
 OPTIONS = ROOT / "rust" / "core" / "src" / "options"
-# The package need not be built for the site: the module of the defaults imports nothing of it by itself.
+# The site does not need a built package: the module with the defaults imports nothing from it when it is loaded.
 TEXTS = runpy.run_path(str(ROOT / "python" / "zeroxide" / "_constant_texts.py"))
 
 TEXT = r'"((?:[^"\\]|\\.)*)"'
@@ -43,7 +43,7 @@ def on_page_markdown(markdown: str, **_: Any) -> str:
 
 
 def socket_options() -> tuple[str, str]:
-    """The table of those that are there, and the names of those that are known and refused."""
+    """Returns the table of the options that exist, and the names of those that are known but refused."""
     source = (OPTIONS / "table.rs").read_text()
     found = SOCKET_ROW.findall(source[source.index("options_table! {") :])
     if len(found) < 80:

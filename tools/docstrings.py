@@ -20,7 +20,7 @@ import griffe
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = "zeroxide"
 
-# Modules that are no API: programs, and parts of the package that only the package imports.
+# Modules outside the API: programs, and parts of the package that only the package imports.
 INTERNAL = (
     "zeroxide.as_zmq.distribution",
     "zeroxide.as_zmq.environment",
@@ -56,7 +56,7 @@ NO_RESULT = {"None", "NoReturn", "Self", ""}
 
 
 def main() -> int:
-    """Prints what is missing; the exit code says whether anything is."""
+    """Prints what is missing; the exit code is 1 if anything is."""
     package = load()
     missing = sorted(
         {line for item in public(package) for line in [*check(item), *check_source(item)]}
@@ -219,7 +219,7 @@ def own_parameters(cls: griffe.Class) -> list[griffe.Parameter]:
     if not isinstance(init, griffe.Function) or "dataclass" in cls.labels or "Enum" in bases:
         return []
     if {parameter.name for parameter in init.parameters} <= {"cls", "args", "kwargs"}:
-        return []  # the native half of a class, which takes what the other half does
+        return []  # the native half of a class, which takes the arguments of the Python half
     return list(init.parameters)
 
 

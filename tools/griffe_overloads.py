@@ -77,7 +77,7 @@ def inherit(member: griffe.Function | griffe.Attribute, cls: griffe.Class) -> No
 
 
 def as_code(example: re.Match[str]) -> str:
-    """The section that griffe knows; a program without prompts is fenced."""
+    """Returns the section that griffe knows; a program without prompts is fenced."""
     code = example[1].rstrip("\n")
     if ">>>" not in code:
         code = f"    ```python\n{code}\n    ```"

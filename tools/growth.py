@@ -33,7 +33,7 @@ class Costs:
     #: Seconds of a collector's thread for a batch, and for each row in it.
     batch: float = 4.0e-6
     row: float = 0.2e-6
-    #: Seconds for a sync, and bytes per second beside that.
+    #: Seconds for a sync, and bytes that the disk writes per second in addition.
     sync: float = 0.005
     disk: float = 400e6
     #: Bytes of memory for a connected producer.
@@ -113,7 +113,7 @@ def simulate(producers: int, collectors: int, load: Load, costs: Costs, seconds:
     now = free = 0.0
     written: list[tuple[float, float]] = []
     sync_ends = 0.0
-    # An overloaded queue only grows, so its length means nothing.
+    # An overloaded queue only grows, so its length is meaningless.
     horizon = seconds if busy < 1 and disk_busy < 1 else 0.0
     if batch_rate * horizon > 200_000:
         horizon = 200_000 / batch_rate
@@ -154,7 +154,7 @@ def outcomes(load: Load, costs: Costs, seconds: float) -> Iterator[Outcome]:
 
 
 def table(rows: Iterator[Outcome]) -> str:
-    """In Markdown."""
+    """Returns the tables in Markdown."""
     lines = [
         "| producers | collectors | rows per batch | thread | disk | acknowledged after (p50, p99) "
         "| memory each | credit in rows | driver per trigger | breaks first |",

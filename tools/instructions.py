@@ -26,7 +26,7 @@ RECORD = ROOT / "benches" / "instructions" / "counts.json"
 TARGET = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"))
 PROFILE = "counted"
 TOLERANCE = 0.05
-LEAST_SHARE = 0.02  # of a path's instructions, for a function to be named
+LEAST_SHARE = 0.02  # a function is named if it has at least this share of a path's instructions
 BEGIN, END = "<!-- counts:begin -->", "<!-- counts:end -->"
 
 # The paths whose functions the page names, with what they are.

@@ -40,7 +40,7 @@ def run(*command: object, quiet: bool = False) -> tuple[bool, str]:
 
 
 def incomplete(report: str) -> str:
-    """Of what pyright says about each public name, that which is wrong with some."""
+    """Returns the parts of pyright's report that name errors."""
     blocks = re.findall(r"^zeroxide\S*\n(?:[ \t]+.*\n)+", report, re.MULTILINE)
     wrong = [block for block in blocks if "error:" in block]
     summary = re.findall(r"^Type completeness score.*", report, re.MULTILINE)

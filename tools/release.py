@@ -23,7 +23,7 @@ CLEAN_VENV = ROOT / "build" / "clean-venv"
 WHEEL_VENV = ROOT / "build" / "wheel-venv"  # maturin and zig
 WHEEL_LOCK = ROOT / "requirements" / "wheels.txt"
 
-# The tag says which C library a wheel needs at least.
+# The tag names the oldest C library that a wheel works with.
 PLATFORMS = {
     "x86_64-unknown-linux-gnu": "manylinux_2_17_x86_64",
     "aarch64-unknown-linux-gnu": "manylinux_2_17_aarch64",
@@ -86,7 +86,7 @@ def sdist(runner: Runner) -> None:
 
 
 def sdist_alone(runner: Runner) -> None:
-    """Builds from the source distribution, in an environment that pip makes, as a user without a wheel does."""
+    """Builds from the source distribution in an environment that pip makes, like a user without a wheel."""
     # Without --locked: the workspace in it is smaller than the lock file says.
     quick = {"MATURIN_PEP517_ARGS": "--profile quick"}
     try_package(DIST / f"zeroxide-{version()}.tar.gz", env=quick)(runner)
@@ -96,7 +96,7 @@ def sdist_alone(runner: Runner) -> None:
 
 
 def try_package(*source: str | Path, env: dict[str, str] | None = None) -> Callable[[Runner], None]:
-    """Installs the package and nothing else into a new environment: does it import, does a message get through?"""
+    """Installs only the package into a new environment, imports it, and sends a message."""
 
     def run(runner: Runner) -> None:
         runner.sh(sys.executable, "-m", "venv", "--clear", CLEAN_VENV)
@@ -113,7 +113,7 @@ def try_wheel(folder: Path) -> Callable[[Runner], None]:
 
 
 def check(runner: Runner) -> None:
-    """Is every file of the release there, and is it the version that the tag names?"""
+    """Checks that every file of the release exists, and that the version is the one that the tag names."""
     if (tag := os.environ.get("TAG")) and tag != f"v{version()}":
         raise Failed(f"the tag is {tag}, the version in Cargo.toml is {version()}")
     missing = missing_files([path.name for path in DIST.glob("*")])
@@ -169,7 +169,7 @@ def unexpected_warnings(output: str) -> list[str]:
 
 
 def publish_crates(runner: Runner) -> None:
-    """Publishes the crates in the order of their dependencies; CARGO_REGISTRY_TOKEN says in whose name."""
+    """Publishes the crates in the order of their dependencies; CARGO_REGISTRY_TOKEN authenticates the owner."""
     runner.sh("cargo", "publish", "--workspace", "--locked")
 
 

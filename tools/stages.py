@@ -28,7 +28,7 @@ QUICK_WHEELS = ROOT / "build" / "wheels"
 RELEASE_WHEELS = release.DIST
 
 ACTIONLINT = "v1.7.12"  # a Go module: its packages on PyPI download a binary from elsewhere
-EXTENSION = "zeroxide-python"  # links against no libpython, so `cargo test` cannot run it
+EXTENSION = "zeroxide-python"  # does not link libpython, so `cargo test` cannot run it
 
 
 # ---------------------------------------------------------------- what the stages do
@@ -75,7 +75,7 @@ def rustdoc(runner: Runner) -> None:
 
 
 def cargo_test(runner: Runner) -> None:
-    """The profile is the quick wheel's: its build of the crates below is this one's."""
+    """Uses the profile of the quick wheel, which shares the build of the crates."""
     runner.sh(
         "cargo",
         "test",
@@ -90,7 +90,7 @@ def cargo_test(runner: Runner) -> None:
 
 
 def loom(runner: Runner) -> None:
-    """Its own target directory: the cfg would rebuild everything else otherwise."""
+    """Uses its own target directory; with a shared one, the cfg would rebuild everything else."""
     runner.sh(
         *("cargo", "test", "-p", "zeroxide-queue", "--release", "--test", "loom"),
         env={"RUSTFLAGS": "--cfg zeroxide_loom", "CARGO_TARGET_DIR": str(TARGET / "loom")},
@@ -98,7 +98,7 @@ def loom(runner: Runner) -> None:
 
 
 def instructions(runner: Runner) -> None:
-    """Counts of instructions: a regression shows however busy the machine is."""
+    """Counts instructions, which show a regression even on a busy machine."""
     runner.sh(sys.executable, "tools/instructions.py")
 
 
@@ -132,17 +132,17 @@ def spelling(runner: Runner) -> None:
 
 
 def prose(runner: Runner) -> None:
-    """Phrases that stop a native reader; tools/prose.toml lists them."""
+    """Finds phrases that stop a native reader; tools/prose.toml lists them."""
     runner.sh(sys.executable, "tools/prose.py")
 
 
 def docstrings(runner: Runner) -> None:
-    """Sections for every parameter, result and exception of the public API."""
+    """Checks that the docstrings describe every parameter, result, exception and source of the public API."""
     runner.sh(PYTHON, "tools/docstrings.py")
 
 
 def workflows(runner: Runner) -> None:
-    """Permissions, pinned actions, secrets, what a pull request could smuggle in, and the files that actionlint leaves out."""
+    """Checks permissions, pinned actions, secrets, injections by pull requests, and the files that actionlint does not read."""
     zizmor = (VENV / "bin" / "zizmor", "--offline", "--persona=pedantic", "--no-progress")
     runner.sh(*zizmor, ".github")
     check = (VENV / "bin" / "check-jsonschema", "--builtin-schema")
@@ -151,7 +151,7 @@ def workflows(runner: Runner) -> None:
 
 
 def actionlint(runner: Runner) -> None:
-    """Syntax, expressions and shell scripts of the workflows."""
+    """Checks the syntax, expressions and shell scripts of the workflows."""
     runner.sh("go", "run", f"github.com/rhysd/actionlint/cmd/actionlint@{ACTIONLINT}")
 
 
@@ -160,13 +160,13 @@ def mypy(runner: Runner) -> None:
 
 
 def types(runner: Runner) -> None:
-    """Programs of users under mypy and pyright, both strict, and a type for every public name."""
+    """Checks programs of users with mypy and pyright, both strict, and that every public name has a type."""
     runner.sh(PYTHON, "tools/public_types.py")
 
 
 def stubs(runner: Runner) -> None:
     """Compares the type stubs with the built extension module and the constants."""
-    # From another folder, so that the installed package is looked at; PEP 800 is too new for the stub.
+    # Runs in another folder, so that it checks the installed package. PEP 800 is too new for the stub.
     stubtest = (
         PYTHON,
         "-m",
@@ -180,8 +180,8 @@ def stubs(runner: Runner) -> None:
 
 
 def docs(runner: Runner) -> None:
-    """Every link resolves, every page is in the menu, and every name of the API reference exists."""
-    quiet = {"NO_MKDOCS_2_WARNING": "1"}  # about other tools, for people who choose one
+    """Builds the site: every link resolves, every page is in the menu, and every name of the API reference exists."""
+    quiet = {"NO_MKDOCS_2_WARNING": "1"}  # turns off advertisements for other tools
     runner.sh(VENV / "bin" / "mkdocs", "build", "--strict", env=quiet)
     print(ROOT / "build" / "site" / "index.html")
 
@@ -191,7 +191,7 @@ def cargo_deny(runner: Runner) -> None:
 
 
 def bench_smoke(runner: Runner) -> None:
-    """One tiny case of each kind, so that the harness does not rot between real runs."""
+    """Runs one tiny case of each kind, so that a broken harness is noticed between real runs."""
     unit = ("test_bench.py", "test_dissect.py", "test_report.py")
     runner.sh(PYTHON, "-m", "pytest", *(f"benches/python/{name}" for name in unit))
     runner.sh(PYTHON, "benches/python/bench.py", "--smoke")
@@ -200,7 +200,7 @@ def bench_smoke(runner: Runner) -> None:
 def tests(
     folder: str, *, apart: str | None = None, on: str = "zeroxide"
 ) -> Callable[[Runner], None]:
-    """The tests of one folder, on the installed wheel or another module; `apart` names a part that is a separate stage."""
+    """Runs the tests of one folder, on the installed wheel or another module; `apart` names a part that is a separate stage."""
 
     def run(runner: Runner) -> None:
         selection = [] if runner.everything else ["-m", "not slow"]
@@ -238,7 +238,7 @@ def without_path(path: str, *programs: str) -> Callable[[], str | None]:
 
 
 def without_tool(name: str) -> Callable[[], str | None]:
-    """A tool of the environment, which may be a developer's own and lack some tools of the lock file."""
+    """Skips a stage whose tool is missing: a developer's own environment may lack some tools of the lock file."""
 
     def reason() -> str | None:
         return None if (VENV / "bin" / name).exists() else f"no {name} in {VENV}"
@@ -247,7 +247,7 @@ def without_tool(name: str) -> Callable[[], str | None]:
 
 
 def without_counts() -> str | None:
-    """Instructions are counted for one compiler and one family of CPUs."""
+    """Returns why instructions cannot be counted here: counts are for one compiler and one family of CPUs."""
     asked = (sys.executable, ROOT / "tools" / "instructions.py", "--why-not")
     return subprocess.run(asked, capture_output=True, text=True, check=True).stdout.strip() or None
 
@@ -358,7 +358,7 @@ TARGETS = {
     "sdist": [release.WHEEL_ENVIRONMENT, release.SDIST, release.SDIST_ALONE, release.PACKAGES],
     "check-release": [release.CHECK],
     "publish-crates": [release.CRATES],
-    # With a free-threaded interpreter, for which the lock file holds less.
+    # These need a free-threaded interpreter, for which the lock file has fewer packages.
     "test-free-threaded": [ENVIRONMENT, *QUICK, WHEEL_ALONE, INTEROP, PYTHON_TESTS],
 }
 

@@ -27,8 +27,8 @@ class ActiveMq:
         fetch(JARS, "org.apache.activemq", "activemq-all", (VERSION,), "-notransitive")
         address = f"127.0.0.1:{(port := free_port())}"
         places = tuple(f"-Dactivemq.{what}={folder}" for what in ("home", "base", "data"))
-        # The start script's program; without a file of settings, all of them are in the address. Without the first,
-        # messages would wait 40 ms for acknowledgements of the ones before.
+        # The main class of the start script. There is no settings file, so the address holds all settings. Without the first one,
+        # messages would wait 40 ms for the acknowledgement of earlier ones.
         stomp = f"stomp://{address}?transport.tcpNoDelay=true"
         uri = f"broker:({stomp})?persistent=false&useJmx=false&dataDirectory={folder}"
         command = ["org.apache.activemq.console.Main", "start", uri]

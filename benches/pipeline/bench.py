@@ -36,7 +36,7 @@ from kafka_broker import KafkaLog, install
 from report import machine, table_line
 
 Figures: TypeAlias = dict[str, float]
-# From the folder of the logs and the number of repetitions to the figures of each run.
+# Takes the folder of the logs and the number of repetitions; returns the figures of each run.
 Runs: TypeAlias = Callable[[Path, int], list[Figures]]
 
 SPARK_LIMIT_S = 900
@@ -112,7 +112,7 @@ def acknowledged(folder: Path, size: int, rows: int, seconds: float) -> Figures:
 
 
 def dd(folder: Path, size: int) -> float:
-    """The rate at which dd writes there, fdatasync included, in MB/s."""
+    """Returns the rate at which dd writes to the folder, fdatasync included, in MB/s."""
     blocks = size >> 20
     command = ["dd", "if=/dev/zero", f"of={folder / 'dd'}", "bs=1M", f"count={blocks}"]
     done = subprocess.run(

@@ -32,7 +32,7 @@ class Broker(Protocol):
 
 
 def serve(running: Callable[[Path], AbstractContextManager[Broker]], version: str) -> None:
-    """The main program of a broker by itself: `python X_broker.py FOLDER` says where it is, and ends with its stdin."""
+    """Runs a broker on its own: `python X_broker.py FOLDER` prints its address, and ends when its stdin is closed."""
     try:
         with running(Path(sys.argv[1])) as broker:
             print(broker.address, version, flush=True)
@@ -44,7 +44,7 @@ def serve(running: Callable[[Path], AbstractContextManager[Broker]], version: st
 def fetch(
     folder: Path, organisation: str, name: str, versions: tuple[str, ...], *options: str
 ) -> None:
-    """The first of these versions that the registry has, with its dependencies."""
+    """Fetches the first of these versions that the registry has, with its dependencies."""
     if any(folder.glob(f"{name}-*.jar")):
         return
     (ivy,) = SPARK_JARS.glob("ivy-*.jar")

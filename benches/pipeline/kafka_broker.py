@@ -1,8 +1,8 @@
 """The comparison: Spark's own Kafka source, with one broker on this machine.
 
 Jars come from the registry by way of the Ivy that pyspark has among its own. The broker is one node in KRaft mode with
-what its start script sets, and acknowledges (acks=all) what is in the page cache, as it does by default: there is no
-sync of the disk before that, as there is in a collector. Two partitions, because Spark reads each with one task. Kafka's
+the settings of its start script. As by default, it acknowledges rows (acks=all) when they are in the page cache. A collector
+syncs the disk first. Two partitions, because Spark reads each with one task. Kafka's
 own load generator sends, in batches of 128 KiB where the default is 16.
 """
 
@@ -109,8 +109,8 @@ class KafkaLog:
 
 
 def install() -> dict[str, str]:
-    """Fetches missing jars; returns the versions. Raises `NotInstalled` where there is none to be
-    had."""
+    """Fetches missing jars; returns the versions. Raises `NotInstalled` if the registry
+    does not have them."""
     for name in BROKER:
         fetch(JARS / "broker", "org.apache.kafka", name, (BROKER_VERSION,))
     for (organisation, name), versions in NEEDED.items():

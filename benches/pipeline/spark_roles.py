@@ -1,8 +1,8 @@
 """Runs with Spark, all in one session: WHAT LOG FOLDER SIZE ROWS REPEAT [KEY=VALUE ...]; prints the figures of each run as JSON.
 
 follow: a query is up before the first row; the figure is from there to the last row.
-drain: all rows are there before the query starts; start-up counts, the session's does not.
-steady: 20,000 rows/s for as long as that takes; how old a row is when its batch is done.
+drain: all rows are there before the query starts; the query's start-up counts, that of the session does not.
+steady: rows arrive at 20,000 rows/s; the figure is the age of a row when its batch is done.
 
 A run before the first is not counted, because a query runs for days and its JVM compiles in its
 first seconds. The position of a query is read from its checkpoint, because asking the query would

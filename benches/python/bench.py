@@ -30,7 +30,7 @@ OURS = "zeroxide"
 class Settings:
     repetitions: int
     seconds: float
-    other_repetitions: int  # of cases whose only target is to be no worse
+    other_repetitions: int  # for cases whose only target is to be no worse
     other_seconds: float
     scale: float = 1.0  # of counts
 
@@ -81,7 +81,9 @@ def measure(arguments: argparse.Namespace, before: str | None) -> int:
             print(f"\n{group}", flush=True)
         progress.show(case.name)
         mine = modules
-        if not (case.issue or arguments.modules):  # the first rival is the one not to be worse than
+        if not (
+            case.issue or arguments.modules
+        ):  # the first rival is the one that zeroxide must not be worse than
             compared = [*labels[:1], *(["before"] if before else []), labels[-1]]
             mine = {label: modules[label] for label in dict.fromkeys(compared)}
         runs = interleave(case, mine, settings, arguments.retries)
@@ -129,7 +131,7 @@ def interleave(case: Case, modules: dict[str, str], settings: Settings, retries:
         labels = list(modules)
         for label in labels if repetition % 2 == 0 else reversed(labels):
             if repetition and not runs[label]:
-                continue  # it could not do it the first time
+                continue  # the module could not run the case the first time
             told = {}
             if label != first and runs[first]:
                 told = {name: runs[first][-1][figure] for name, figure in case.told.items()}

@@ -1,4 +1,4 @@
-"""Nanoseconds per call on one thread, if nothing blocks."""
+"""Measures nanoseconds per call on one thread, if nothing blocks."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ ROUNDS = 5
 
 
 def calls(zmq: Any, case: Any) -> Figures:
-    """The best of a few rounds each."""
+    """Returns the best of a few rounds for each call."""
     context = zmq.Context()
     publisher, empty = context.socket(zmq.PUB), context.socket(zmq.PULL)
     empty.bind("inproc://empty")
@@ -63,7 +63,7 @@ def queue(zmq: Any, context: Any, name: str) -> tuple[Any, Any]:
 
 
 def room(zmq: Any, sender: Any, receiver: Any, payload: bytes) -> int:
-    """The number of messages that fit the queue, up to a limit: pyomq's holds about 2000 without an
+    """Returns the number of messages that fit into the queue, up to a limit. pyomq's queue holds about 2000 without an
     HWM."""
     sender.setsockopt(zmq.SNDTIMEO, 200)
     queued = 0

@@ -7,19 +7,19 @@ from dataclasses import dataclass, field
 from typing import Any
 
 GIL = getattr(sys, "_is_gil_enabled", lambda: True)()
-NO_LESS = 0.95  # of the rival's median counts as no less
+NO_LESS = 0.95  # this share of the rival's median still counts as no less
 
 
 @dataclass(frozen=True)
 class Metric:
-    key: str  # as the role reports it
+    key: str  # the key in the role's report
     unit: str
     label: str = ""  # distinguishes it from its case's other figures
     higher_is_better: bool = True
-    # The target for the ratio of our figure to the rival's: a minimum, or a maximum if less is
+    # The target for the ratio of zeroxide's figure to the rival's: a minimum, or a maximum if less is
     # better. Default: NO_LESS.
     targets: dict[str, float] = field(default_factory=dict)
-    bound: float | None = None  # the same for our figure alone
+    bound: float | None = None  # the same for zeroxide's figure alone
 
 
 @dataclass(frozen=True)
@@ -31,11 +31,11 @@ class Case:
     size: int = 64
     metrics: tuple[Metric, ...] = (Metric("rate", "msgs/s"),)
     options: dict[str, Any] = field(default_factory=dict)
-    scaled: dict[str, int] = field(default_factory=dict)  # counts, less in a smoke run
-    told: dict[str, str] = field(default_factory=dict)  # figures of the first rival, for the others
-    not_for: tuple[str, ...] = ()  # rivals that cannot do it, a comment says why
-    issue: bool = False  # has a target that was agreed on: runs as often and as long as asked for
-    smoke: bool = False  # one of the few that say that the harness works
+    scaled: dict[str, int] = field(default_factory=dict)  # counts; smaller in a smoke run
+    told: dict[str, str] = field(default_factory=dict)  # figures of the first rival, for others
+    not_for: tuple[str, ...] = ()  # rivals that cannot run the case; a comment gives the reason
+    issue: bool = False  # has a target of its own; its runs are not shortened
+    smoke: bool = False  # one of the few cases that show that the harness works
 
     @property
     def in_one_process(self) -> bool:

@@ -33,7 +33,7 @@ def line_chart(
     colours: Mapping[str, str],
     x_ticks: Mapping[float, str],
 ) -> str:
-    """Both axes logarithmic; `x_ticks` says where the horizontal one is marked, and with which words."""
+    """Draws lines on two logarithmic axes; `x_ticks` has the positions and labels of the horizontal axis."""
     values = [y for points in series.values() for _, y in points if y > 0]
     low, high = math.floor(math.log10(min(values))), math.ceil(math.log10(max(values)))
     x_of = along(min(x_ticks), max(x_ticks), LEFT, WIDTH - RIGHT)
@@ -72,7 +72,7 @@ def bar_chart(
     groups: Mapping[str, Mapping[str, float]],
     colours: Mapping[str, str],
 ) -> str:
-    """One group of bars for each name, from top to bottom; the later bars of a group are paler."""
+    """Draws one group of bars for each name, from top to bottom; the later bars of a group are paler."""
     bars = [(name, kind, value) for name, kinds in groups.items() for kind, value in kinds.items()]
     most = max((value for _, _, value in bars), default=1.0) or 1.0
     height = TOP + BOTTOM + len(bars) * 20 + len(groups) * 12
@@ -105,7 +105,7 @@ def along(low: float, high: float, start: float, end: float) -> Callable[[float]
 
 
 def names_beside(ends: list[tuple[float, str]], colours: Mapping[str, str]) -> list[str]:
-    """The lines' names at their right ends, moved apart if they would overlap."""
+    """Places the lines' names at their right ends, and moves them apart if they would overlap."""
     placed: list[str] = []
     lowest, left = 0.0, WIDTH - RIGHT + 8
     for y, name in sorted(ends):

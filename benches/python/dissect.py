@@ -30,7 +30,7 @@ from systems import SYSTEMS, System
 
 PROGRAM = Path(__file__).with_name("systems.py")
 LIMIT_S = 180
-SLOW = 120.0  # seconds that a count may be expected to take before it is left out
+SLOW = 120.0  # a count that is expected to take more seconds than this is left out
 
 ABSENT = {
     "nanomsg": "its successor NNG (pynng) is in the table",

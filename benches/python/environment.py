@@ -30,7 +30,7 @@ RIVALS = (
     "confluent-kafka",
     "stomp.py",
 )
-FROM_SOURCE = ("pynsq",)  # pure Python, of which there are no wheels
+FROM_SOURCE = ("pynsq",)  # pure Python packages without wheels
 NSQ = ROOT / "benches" / "nsq"
 NSQD = VENV / "bin" / "nsqd"
 NEWEST_FIRST = ("3.13", "3.12")
@@ -60,7 +60,7 @@ def main() -> int:
 
 
 def build_nsqd() -> None:
-    """No distribution has NSQ's server, but its module can be built; go.sum says what with."""
+    """Builds NSQ's server from its module, because no distribution has it; go.sum pins its dependencies."""
     if (go := shutil.which("go")) is None:
         print("left out: nsqd, because go is not installed (Debian: golang-go)", file=sys.stderr)
         return
@@ -77,7 +77,7 @@ def candidates() -> Iterator[str]:
 
 
 def working(name: str) -> str | None:
-    """The interpreter with this name, if it starts; some of pyenv's do not."""
+    """Returns the interpreter with this name if it starts; some of pyenv's do not."""
     if (path := shutil.which(name)) is None:
         return None
     asked = subprocess.run(

@@ -109,7 +109,7 @@ def pull_with_many(zmq: Any, socket: Any, case: Any, cpu: Cpu) -> Figures:
 
 def sub(zmq: Any, socket: Any, case: Any, cpu: Cpu) -> Figures:
     count, recv = case["count"], socket.recv
-    recv()  # one of the empty messages that say that the subscription is in force
+    recv()  # one of the empty messages that show that the subscription is in force
     cpu_before, arrived = cpu.now(), 1
     tell_peer("go")
     while not recv():
@@ -166,9 +166,7 @@ def sub_with_many(zmq: Any, socket: Any, case: Any, cpu: Cpu) -> Figures:
                 for _ in repeat(None, run):
                     recv(flags)
                     arrived += 1
-            except (
-                zmq.Again
-            ):  # the rest of this one's messages is lost; the others' have arrived by now
+            except zmq.Again:  # the other messages of this subscriber are lost; those of the others have arrived by now
                 if not flags:
                     silence_ns, flags = case["silence_ms"] * 1_000_000, zmq.NOBLOCK
                 receives.remove(recv)
@@ -183,7 +181,7 @@ def sub_with_many(zmq: Any, socket: Any, case: Any, cpu: Cpu) -> Figures:
 
 
 def further(zmq: Any, socket: Any, kind: str, case: Any) -> list[Any]:
-    """Creates the other sockets of a side that has `sockets` of them."""
+    """Creates the further sockets of a side that has several."""
     others = [open_socket(zmq, socket.context, kind, case) for _ in range(int(case["sockets"]) - 1)]
     for other in others:
         other.connect(case["endpoint"])

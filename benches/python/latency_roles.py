@@ -14,7 +14,7 @@ from parts import WARM_UP_S, Cpu, Figures, hear, hear_peer, percentiles, say, te
 PEAK_S = 0.3
 STAMP = struct.Struct("<q")
 SLEEP_FROM_NS = (
-    120_000  # a shorter wait is not worth a sleep, which takes 50 us longer than it says
+    120_000  # a shorter wait does not sleep, because a sleep takes 50 us longer than requested
 )
 OVERSLEEP_NS = 60_000
 
@@ -51,12 +51,12 @@ def rep(zmq: Any, socket: Any, case: Any) -> None:
 
 
 def pull_paced(zmq: Any, socket: Any, case: Any, cpu: Cpu) -> Figures:
-    """First the sender's maximum rate with a time stamp in each message; then shares of that rate,
-    which differs per module, shares of the first rival's maximum, and fixed rates.
+    """Measures the sender's maximum rate with a time stamp in each message, then latencies at shares of that rate,
+    which differs per module, at shares of the first rival's maximum, and at fixed rates.
 
-    A sender that is to send below its peak waits for its next message with a core to itself, which it leaves to others
-    while it sends as fast as it can: on few cores 90 % of the peak may be out of reach, and then the times are those of
-    full queues. How much of the rate was reached is among the figures.
+    A sender below its peak rate waits for its next message in a busy loop on a core of its own; a sender at full speed
+    leaves that core to others. On few cores, 90 % of the peak may therefore be out of reach, and the times are those of
+    full queues. The figures include the share of the rate that was reached.
     """
     stream(socket, 0, WARM_UP_S)
     peak, _ = stream(socket, 0, PEAK_S)
@@ -112,7 +112,7 @@ def push_paced(zmq: Any, socket: Any, case: Any) -> None:
 
 
 def pull_nothing(zmq: Any, socket: Any, case: Any, cpu: Cpu) -> Figures:
-    """CPU of two connected sockets between which nothing moves; one is waited for, the other is left alone.
+    """Measures the CPU of two connected, idle sockets: the program waits for one and leaves the other alone.
 
     The difference between a long wait and a short one leaves out the fixed cost of a call.
     """

@@ -1,8 +1,8 @@
 """Compares the Rust core with libzmq's C, both without Python: `python benches/python/native.py
 [--quick] [--only tcp]`.
 
-Builds benches/libzmq.rs and benches/c/libzmq.c, which take the same arguments, starts each against itself, in turn
-about, and puts the medians side by side. Where libzmq's header is not installed (Debian: libzmq3-dev) its column is
+Builds benches/libzmq.rs and benches/c/libzmq.c, which take the same arguments, starts each against itself,
+alternately, and puts the medians side by side. Where libzmq's header is not installed (Debian: libzmq3-dev) its column is
 empty; "tuned", with reads and writes of 64 KiB, needs a libzmq that was built with its draft options.
 """
 
@@ -131,7 +131,7 @@ def throughput(
             reader.hear("begin")
             before = reader.cpu_ns() + writer.cpu_ns()
             messages, nanoseconds = map(int, reader.hear("end"))
-            # The reader lives for an instant after its last word, so the writer is asked first.
+            # The reader exits right after its last line, so the writer's clock is read first.
             used = writer.cpu_ns() + reader.cpu_ns() - before
             return {"rate": messages / nanoseconds * 1e9, "cpu_us": used / 1e3 / messages}
         finally:
@@ -230,7 +230,7 @@ def beside_giant(program: Program, settings: Settings) -> Figures:
 
 
 def scaled(runs: report.Runs, key: str, factor: float) -> report.Runs:
-    """One figure of the runs, in another unit."""
+    """Returns one figure of the runs, in another unit."""
     return {
         label: [{"x": run[key] * factor, "foreign": run["foreign"]} for run in done]
         for label, done in runs.items()

@@ -36,7 +36,7 @@ def tell_peer(text: str) -> None:
 
 
 def hear_peer() -> dict[str, Any]:
-    """The next thing that the peer `say`s."""
+    """Returns the next text that the peer `say`s."""
     say(hear=True)
     answer: dict[str, Any] = json.loads(hear())
     return answer
@@ -70,7 +70,7 @@ def resident(pid: int | str = "self") -> int:
 
 
 def settled(read: Callable[[], int], limit_s: float = 3.0) -> int:
-    """The value at which a figure settles: three readings in a row within half a percent."""
+    """Returns the value at which a figure settles: three readings in a row within half a percent."""
     gc.collect()
     looks = [read()]
     end = time.monotonic() + limit_s
@@ -88,7 +88,7 @@ def settled(read: Callable[[], int], limit_s: float = 3.0) -> int:
 def measure_rate(
     call: Callable[[], object], seconds: float, cpu: Cpu, arrived: Callable[[], int] | None = None
 ) -> Figures:
-    """Messages per second after the warm-up: one for each call, or as many as `arrived` says."""
+    """Returns messages per second after the warm-up: one for each call, or as many as `arrived` returns."""
     spin(call, WARM_UP_S)
     cpu_before, arrived_before = cpu.now(), arrived() if arrived else 0
     calls, elapsed = spin(call, seconds)
@@ -114,7 +114,7 @@ def spin(call: Callable[[], object], seconds: float) -> tuple[int, float]:
 
 
 def percentiles(times: list[int], per: float) -> Figures:
-    """Of times in nanoseconds, in sorted order; `per` nanoseconds are 1."""
+    """Returns percentiles of sorted times in nanoseconds, in units of `per` nanoseconds."""
     return {
         f"p{name}_us": times[min(len(times) - 1, int(len(times) * share))] / per
         for name, share in (("50", 0.5), ("99", 0.99), ("999", 0.999))

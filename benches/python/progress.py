@@ -7,7 +7,7 @@ import time
 
 
 class Progress:
-    """Counts steps of about the same length, and expects the rest to take as long as those that are over."""
+    """Counts steps of about the same length, and estimates the remaining time from the finished ones."""
 
     def __init__(self, steps: int) -> None:
         self.steps, self.done, self.started = steps, 0, time.monotonic()

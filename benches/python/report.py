@@ -15,7 +15,7 @@ from typing import Any
 
 from cases import GIL, NO_LESS, Case, Metric, Share
 
-NOISY = 0.06  # share of the machine that others may take before a figure is marked
+NOISY = 0.06  # a figure is marked if other programs took more than this share of the machine
 RATES = ("msgs/s", "1/s", "MB/s")
 
 Runs = dict[str, list[dict[str, float]]]  # figures of every repetition, by label of the module
@@ -32,8 +32,10 @@ class Row:
     spreads: dict[str, list[float]] = field(default_factory=dict)  # least and most
     cpu_us: dict[str, float | None] = field(default_factory=dict)
     higher_is_better: bool = True
-    targets: dict[str, float] = field(default_factory=dict)  # of ours over a rival's, by rival
-    bound: float | None = None  # of ours alone
+    targets: dict[str, float] = field(
+        default_factory=dict
+    )  # ratios of zeroxide's figure to a rival's, by rival
+    bound: float | None = None  # ratio of zeroxide's figure alone
     noisy: bool = False
 
     @property
@@ -233,11 +235,11 @@ def summary(results: dict[str, Any]) -> str:
 
 
 def short_name(row: Row) -> str:
-    """With the part of its group's name before the first comma, which says what the row is about."""
+    """Returns the row's name after the part of its group's name before the first comma, which is its topic."""
     return f"{about_of(row.group)}: {row.name}"
 
 
-# ---------------------------------------------------------------- the present text of the page
+# ---------------------------------------------------------------- the current text of the page
 
 # The figures of the README: how it calls them, the row they come from, and the unit after the
 # figure.
@@ -256,7 +258,7 @@ TO_SPARK = re.compile(r"^\| (.*64 B, end to end) \| ([\d.]+) .*?M rows/s", re.MU
 
 
 def highlights(page: str) -> str:
-    """The README's figures, out of the tables of docs/benchmarks.md."""
+    """Returns the README's figures from the tables of docs/benchmarks.md."""
     targets = part(page, "targets")
     text = ["| case | zeroxide | compared with |", "| --- | --- | --- |"]
     for name, case, unit in HIGHLIGHTS:

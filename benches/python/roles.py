@@ -30,7 +30,7 @@ from parts import Cpu, Figures, hear, open_socket, say
 class Role:
     measures: str  # socket type of the side that measures
     measure: Callable[[Any, Any, Any, Cpu], Figures]
-    peers: str  # socket type of the other side; none: it opens what it needs itself
+    peers: str  # socket type of the other side; None if that side opens its sockets itself
     peer: Callable[[Any, Any, Any], None]
     contexts: str = ""  # the submodule whose contexts make the sockets
     peer_binds: bool = False
@@ -68,7 +68,7 @@ ALONE: dict[str, Callable[[Any, Any], Figures]] = {
 def main() -> None:
     module, part, case = sys.argv[1], sys.argv[2], json.loads(sys.argv[3])
     if "cores" in case:
-        os.sched_setaffinity(0, case["cores"])  # before there are threads: they inherit it
+        os.sched_setaffinity(0, case["cores"])  # before there are threads, because they inherit it
     scale_roles.raise_limits()
     zmq = import_module(module)
     if alone := ALONE.get(case["role"]):
@@ -92,7 +92,7 @@ def main() -> None:
             say(endpoint=endpoint)
         peer = int(hear())
     say(result=role.measure(zmq, socket, case, Cpu(peer)))
-    # The peer still sends: an orderly end would have to agree with it first, and is not what is measured.
+    # The peer still sends. An orderly end would need an agreement with it, and is not measured.
     os._exit(0)
 
 

@@ -62,7 +62,7 @@ class Part:
 
 
 def run(module: str, case: Case, parameters: dict[str, Any]) -> dict[str, float]:
-    """The case's figures, and `foreign`: the share of the machine that other processes took meanwhile."""
+    """Returns the case's figures, and `foreign`, the share of the machine that other processes took meanwhile."""
     before = (time.monotonic(), machine_cpu(), own_cpu())
     with tempfile.TemporaryDirectory(prefix="zeroxide-bench-") as folder:
         addresses = {

@@ -71,7 +71,7 @@ def pub_topics(zmq: Any, socket: Any, case: Any) -> None:
 
 
 def pull_backlog(zmq: Any, socket: Any, case: Any, cpu: Cpu) -> Figures:
-    """Memory of both sides relative to the messages' bytes, before any are received; and after all were received."""
+    """Measures the memory of both sides relative to the messages' bytes, before any and after all were received."""
 
     def both() -> int:
         return resident() + resident(cpu.pid or 0)
@@ -141,14 +141,14 @@ def push_churn(zmq: Any, socket: Any, case: Any) -> None:
     context = socket.context
     for _ in range(case["connections"]):
         one = context.socket(zmq.PUSH)
-        one.setsockopt(zmq.LINGER, 20_000)  # pyomq drops what is unsent otherwise
+        one.setsockopt(zmq.LINGER, 20_000)  # without this, pyomq drops unsent messages
         one.connect(case["endpoint"])
         one.send(b"x")
         one.close()
     hear()
 
 
-# ---------------------------------------------------------------- more connections than a process would open sockets for
+# ---------------------------------------------------------------- more connections than one process has sockets
 
 
 def pub_to_many(zmq: Any, socket: Any, case: Any, cpu: Cpu) -> Figures:
@@ -174,9 +174,7 @@ IP_BIND_ADDRESS_NO_PORT = (
 GREETING = b"\xff" + bytes(8) + b"\x7f\x03\x00" + b"NULL".ljust(20, b"\0") + bytes(32)
 READY = b"\x05READY" + b"\x0bSocket-Type" + b"\0\0\0\x03SUB"
 HELLO = GREETING + b"\x04" + bytes([len(READY)]) + READY
-SUBSCRIBE = (
-    b"\x00\x01\x01"  # to everything; libzmq ends a connection on which it comes with the greeting
-)
+SUBSCRIBE = b"\x00\x01\x01"  # a subscription to everything; libzmq ends a connection on which it arrives together with the greeting
 HANDSHAKES = 200  # at once
 
 
@@ -192,7 +190,7 @@ def raw_subscribers(zmq: Any, socket: Any, case: Any) -> None:
                 greeted[number] += len(everybody[number].recv(4096))
                 if (
                     greeted[number] > len(GREETING) + 8
-                ):  # the greeting and the READY, which comes whole
+                ):  # the greeting and the READY, which arrives in one piece
                     everybody[number].sendall(SUBSCRIBE)
                     del greeted[number]
                     poll.unregister(number)

@@ -20,7 +20,7 @@ from pathlib import Path
 from systems import System
 
 ROOT = Path(__file__).resolve().parents[2]
-# Brokers in Java come from Maven's registry, by the programs that the bench of the pipeline has for them.
+# The programs in benches/pipeline fetch Java brokers from Maven's registry.
 JAVA_BROKERS = ROOT / "benches" / "pipeline"
 PYTHON_WITH_SPARK = Path(os.environ.get("ZEROXIDE_VENV", ROOT / ".venv")) / "bin" / "python"
 START_S = 120  # the first time, brokers are fetched
@@ -53,7 +53,7 @@ class Server:
 
 
 def missing(system: System) -> str | None:
-    """Why it cannot be measured here, if it cannot."""
+    """Returns the reason why a system cannot be measured here, if there is one."""
     if importlib.util.find_spec(system.module) is None:
         return f"no Python module {system.module} here"
     if is_java(system) and not PYTHON_WITH_SPARK.exists():
@@ -68,7 +68,7 @@ def is_java(system: System) -> bool:
 
 
 def program(name: str) -> str | None:
-    """Also where no shell looks: beside this interpreter, and what Debian's RabbitMQ wraps to become another user."""
+    """Finds a program, also outside the path: next to this interpreter, or the one that Debian's RabbitMQ wraps to change the user."""
     places = [Path(sys.executable).parent, "/usr/lib/rabbitmq/bin", os.environ.get("PATH", "")]
     return shutil.which(name, path=":".join(map(str, [*places, "/usr/sbin", "/usr/local/sbin"])))
 
@@ -115,14 +115,14 @@ def command(name: str, system: System, folder: str, port: int) -> list[str]:
         "NATS": ["-a", "127.0.0.1", "-p", str(port)],
         "Redis": [
             *("--port", str(port), "--bind", "127.0.0.1", "--save", "", "--dir", folder),
-            # Slow subscribers would be disconnected otherwise.
+            # Without this, slow subscribers would be disconnected.
             *("--client-output-buffer-limit", "pubsub", "0", "0", "0"),
         ],
         "NSQ": [
             *(f"--tcp-address=127.0.0.1:{port}", f"--http-address=127.0.0.1:{free_port()}"),
             # An ephemeral channel discards messages beyond this size, which is 10,000 by default.
             *(f"--data-path={folder}", "--mem-queue-size=2000000"),
-            # As many large messages at once as small ones; and a message does not wait for others.
+            # Allows as many large messages at once as small ones; a message does not wait for others.
             *("--max-body-size=67108864", "--min-output-buffer-timeout=1ms"),
         ],
         "RabbitMQ": [],

@@ -32,7 +32,7 @@ NSQ_TOPIC = f"{TOPIC}#ephemeral"
 STAMP = struct.Struct("<q")
 SILENCE_S = 1.5  # after this silence, the remaining messages are lost
 
-# Messages to send; None: nothing to send for the moment, so let go what you hold back.
+# Messages to send; None means that there are none for the moment, so a buffer must be flushed.
 Messages = Iterator[bytes | None]
 OnMessage = Callable[[bytes], bool]  # whether that was the last
 
@@ -42,8 +42,8 @@ class System:
     publish: Callable[[str, Messages], None]
     receive: Callable[[str, OnMessage], None]
     module: str  # that Python needs
-    package: str  # of the Python package index, where the module is
-    server: str = ""  # a program that has to run; X.py starts a broker of benches/pipeline
+    package: str  # the package on the Python package index that has the module
+    server: str = ""  # a program that must be running; X.py starts a broker of benches/pipeline
     origin: str = ""  # where to get the server
 
 
@@ -266,7 +266,7 @@ def nsq_receive(address: str, on_message: OnMessage) -> None:
 
 def kafka_publish(address: str, messages: Messages) -> None:
     kafka: Any = import_module("confluent_kafka")
-    # Batches as large as in benches/pipeline, and none waits longer for more than a message at 1000/s for the next.
+    # Batches are as large as in benches/pipeline. None waits longer than the time between two messages at 1000/s.
     options = {"batch.size": 131072, "linger.ms": 1, "queue.buffering.max.kbytes": 2_000_000}
     options |= {"queue.buffering.max.messages": 2_000_000}
     producer = kafka.Producer({"bootstrap.servers": address, **options})
@@ -280,7 +280,7 @@ def kafka_publish(address: str, messages: Messages) -> None:
 
 def kafka_receive(address: str, on_message: OnMessage) -> None:
     kafka: Any = import_module("confluent_kafka")
-    # A group of its own sees what is published from now on.
+    # A new group receives only messages that are published from now on.
     options = {"group.id": str(uuid.uuid4()), "auto.offset.reset": "latest"}
     consumer = kafka.Consumer({"bootstrap.servers": address, **options})
     consumer.subscribe([TOPIC])
@@ -300,7 +300,7 @@ def stomp_connection(address: str, listener: Any = None) -> Any:
     if listener is not None:
         connection.set_listener("", listener)
     connection.connect(wait=True)
-    # Else a message waits for the acknowledgement of the one before, 40 ms.
+    # Without this, a message waits 40 ms for the acknowledgement of the one before.
     connection.transport.socket.setsockopt(IPPROTO_TCP, TCP_NODELAY, 1)
     return connection
 
@@ -383,7 +383,7 @@ def outgoing(task: dict[str, Any]) -> Messages:
             yield None
     yield None
     say(sender_rate=count / (clock() - start) * 1e9)
-    sys.stdin.readline()  # until the receiver has all there is
+    sys.stdin.readline()  # until the receiver has received everything
 
 
 def incoming(task: dict[str, Any]) -> tuple[OnMessage, Callable[[], dict[str, Any]]]:

@@ -1,4 +1,4 @@
-"""How the runs of a case follow each other."""
+"""The order of the runs of a case."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""The text of a row about its figures, and of the pages about the rows."""
+"""The text of a row, and the rows that the pages show."""
 
 from pathlib import Path
 

@@ -21,7 +21,7 @@ def threads(zmq: Any, case: Any) -> Figures:
         sender, receiver = context.socket(zmq.PUSH), context.socket(zmq.PULL)
         receiver.bind(f"inproc://thread {number}")
         sender.connect(f"inproc://thread {number}")
-        # Of its own: counting the references to what threads share would be measured, too.
+        # Each thread has its own object: otherwise, the test would also measure the shared reference count.
         payload = b"x" * case["size"]
         send, recv = sender.send, receiver.recv
 

@@ -10,5 +10,5 @@
 ``python -m examples.demo`` runs it and ends by itself. It kills Spark with SIGKILL, restarts it
 from its checkpoint, and finally compares the result log with the data. `flights` reads the data,
 `publisher` and `pipeline` are the processes,
-`state` is what is known of the run; `view`, `web` and `page.html` show it, `picture` the outcome.
+`state` holds the state of the run, which `view`, `web` and `page.html` show. `picture` draws the result.
 """

@@ -43,7 +43,7 @@ LOG_LINES = 25
 
 
 class Failed(Exception):
-    """The demo cannot go on; the text says why."""
+    """The demo cannot continue; the text gives the reason."""
 
 
 def main() -> int:

@@ -1,4 +1,4 @@
-"""Ends a process when the one that started it is gone, and passes on what that one writes."""
+"""Ends a process when its parent is gone, and forwards the lines that the parent writes."""
 
 import os
 import threading

@@ -47,7 +47,7 @@ def main() -> None:
         .option("delivery", "exactly-once")
         .option("endpoint", arguments.answer)
         .option("checkpointLocation", f"{arguments.checkpoint}/final")
-        .outputMode("append")  # a window when it is over
+        .outputMode("append")  # each window once, when it is complete
         .start()
     )
     live = (
@@ -56,7 +56,7 @@ def main() -> None:
         # Python data sources have no update mode, but foreachBatch does.
         .foreachBatch(lambda windows, _: publish(windows, arguments.view))
         .option("checkpointLocation", f"{arguments.checkpoint}/live")
-        .outputMode("update")  # a window each time it changes
+        .outputMode("update")  # each window whenever it changes
         .start()
     )
     report([final, live], arguments.report)

@@ -1,6 +1,6 @@
 """Replies World to every Hello. python examples/guide/hwserver.py [ENDPOINT] [WORK_MS]
 
-Start it before or after its clients, and stop and restart it at any time: a client that waits with its next request
+Start it before or after its clients, and stop and restart it at any time: a client that has no request in progress
 reconnects automatically.
 """
 

@@ -27,7 +27,7 @@ def main(
         workers.bind(endpoint)
         start.connect(sink)
         if int(workers_expected):
-            # With pyzmq, only the user knows.
+            # With pyzmq, the program cannot find out whether the workers are connected.
             start.wait_connected()
             workers.wait_connected(count=int(workers_expected))
         else:

@@ -1,6 +1,6 @@
 """Does tasks as they arrive. python examples/guide/taskwork.py [VENTILATOR] [SINK]
 
-Start any number of workers; the more there are, the sooner a batch is done. One dot is one task. Ctrl-C ends a worker.
+Start any number of workers: more workers finish a batch sooner. One dot is one task. Ctrl-C ends a worker.
 """
 
 import sys

@@ -1,4 +1,4 @@
-"""Sends messages through producers, a collector and a Spark query, kills all of them on the way, and counts the result.
+"""Sends messages through producers, a collector and a Spark query, kills all of them during the run, and counts the result.
 
     python tests/soak/soak.py                                  # a million messages, ten minutes
     python tests/soak/soak.py --messages 60000 --master 'local[2]' --kill first,producer,collector
@@ -275,7 +275,7 @@ class Soak:
     def workers(self) -> list[int]:
         return [pid for pid in self.own() if "pyspark.daemon" in command_of(pid)]
 
-    # How far it is
+    # Its progress
 
     def batches(self) -> int:
         return newest(self.folder / "checkpoint" / "commits") + 1
@@ -340,7 +340,7 @@ class Soak:
             time.sleep(LOOK_S)
 
     def failed(self, name: str) -> None:
-        """Nothing may fail, except that Spark limits the start of the driver's Python to 10 s on any machine."""
+        """Checks that nothing failed, except for Spark's limit of 10 s for the start of the driver's Python."""
         last = tail(self.log(name))
         if TOO_SLOW not in last:
             raise Failed(f"the {name} has failed\n{last}")
