@@ -72,7 +72,19 @@ def test_page(page: Path) -> None:
         compile("\n" * line + code, str(page), "exec")
         if re.search(r"^import gevent$", code, re.MULTILINE):
             pytest.importorskip("gevent")  # free-threaded Python cannot have it
-    to_run = [block[1:] for block in blocks(page) if block[0]]
+    run(page, [block[1:] for block in blocks(page) if block[0]])
+
+
+def test_each_tab_of_the_landing_page_runs_alone() -> None:
+    """A reader copies one of them."""
+    page = DOCS / "index.md"
+    tabs = [block[1:] for block in blocks(page) if block[0]]
+    assert len(tabs) > 3
+    for tab in tabs:
+        run(page, [tab])
+
+
+def run(page: Path, to_run: list[tuple[int, str, str | None]]) -> None:
     process = subprocess.run(
         [sys.executable, "-W", "error::SyntaxWarning", "-c", RUNNER, str(page)],
         input=json.dumps(to_run),
