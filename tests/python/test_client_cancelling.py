@@ -8,6 +8,7 @@ import sys
 import textwrap
 import threading
 import time
+from pathlib import Path
 
 import pytest
 from support import PATIENCE
@@ -160,3 +161,40 @@ def test_ctrl_c_ends_the_program(silent):
     finally:
         process.kill()
     assert "KeyboardInterrupt" in told
+
+
+# ---- the end of the program ----------------------------------------------------------
+
+LEFT = """
+import asyncio, sys
+from zeroxide.pipeline import AsyncClient
+from test_client_cancelling import _until, _waiting
+
+client = AsyncClient(sys.argv[1], timeout_s=3600)
+
+async def main():
+    task = loop.create_task(client.info())
+    await _until(_waiting)
+    return task
+
+loop = asyncio.new_event_loop()
+task = loop.run_until_complete(main())
+if "close" in sys.argv:
+    loop.close()
+print("end", flush=True)
+"""
+
+
+@pytest.mark.parametrize("loop", ["close", "leave"])
+def test_a_loop_that_is_gone_does_not_keep_the_program(silent, loop):
+    """No task was cancelled, so the call still waits when the interpreter ends."""
+    done = subprocess.run(
+        [sys.executable, "-c", LEFT, silent, loop],
+        capture_output=True,
+        text=True,
+        timeout=2 * PATIENCE,
+        cwd=Path(__file__).parent,
+    )
+    assert (done.returncode, done.stdout) == (0, "end\n")
+    # asyncio reports the task that was left; nothing else is reported.
+    assert "Event loop is closed" not in done.stderr

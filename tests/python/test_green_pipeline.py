@@ -184,6 +184,24 @@ def test_a_follower_that_is_closed_wakes_its_greenlet(collector):
         assert waiting.get() == []
 
 
+def test_a_client_that_is_closed_ends_its_followers(collector):
+    with green.Client(collector.endpoint) as client, Ticker() as ticker:
+        early, late = client.follow(), client.follow(start="latest")
+        collector.append([b"x"])
+        waiting = [gevent.spawn(list, early), gevent.spawn(list, late)]
+        tables = client.follow(start=1).tables()
+        waiting.append(gevent.spawn(list, tables))
+        ticker.wait()
+        assert not any(one.ready() for one in waiting)
+        client.close()
+        read = [[row.value for row in one.get()] for one in waiting]
+        assert read == [[b"x"], [b"x"], []]
+        assert early.closed and late.closed
+        assert list(early) == []
+        # A later call makes a new connection.
+        assert client.info().latest == 1
+
+
 def test_a_producer_without_room_lets_other_greenlets_run(silent):
     producer = green.Producer(silent, max_unacked_rows=1)
     producer.send(b"1")

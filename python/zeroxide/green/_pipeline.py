@@ -255,11 +255,10 @@ class Client(_BlockingClient):
             max_bytes: About how many bytes to ask for at once.
 
         Returns:
-            An iterator over rows, which is closed at the end of a ``with`` block.
+            An iterator over rows, which is closed at the end of a ``with`` block, or when the
+            client is closed.
         """
-        follower = Follower(self, topics, group, start, timeout_s, max_bytes)
-        follower._begin()
-        return follower
+        return self._begun(Follower(self, topics, group, start, timeout_s, max_bytes))
 
 
 def _deliver(reference: "weakref.ref[Producer]", notices: int) -> None:

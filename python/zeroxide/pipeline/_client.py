@@ -16,7 +16,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from .. import _checks, _native
 from .._closing import Closing
@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     from ._stats import CollectorStats
 
 __all__ = ["Client", "Info", "Published"]
+
+_FollowerT = TypeVar("_FollowerT", bound=Follower)
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -404,7 +406,10 @@ class Client(_native.Client, Closing):
                     rows.commit()
             ```
         """
-        follower = Follower(self, topics, group, start, timeout_s, max_bytes)
+        return self._begun(Follower(self, topics, group, start, timeout_s, max_bytes))
+
+    def _begun(self, follower: _FollowerT) -> _FollowerT:
+        """Begins a follower, which `close` closes."""
         with self._adding:
             self._followers.add(follower)
         follower._begin()

@@ -2,9 +2,11 @@
 
 import asyncio
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future
 from functools import partial
-from typing import Any, TypeVar
+from queue import SimpleQueue
+from threading import Lock, Thread
+from typing import Any, TypeAlias, TypeVar
 
 from .. import _native
 
@@ -15,16 +17,24 @@ _T = TypeVar("_T")
 # The most calls of one producer or client that wait at the same time.
 _MOST = 8
 
+# Calls and where their results go; None ends a thread.
+_Work: TypeAlias = "SimpleQueue[tuple[Future[Any], Callable[[], Any]] | None]"
+
 
 class Threads:
     """Makes blocking calls in threads of its own, and ends a call when its task is cancelled.
 
     The threads of the event loop's default executor are for the program: calls that wait for a
-    collector must not take them.
+    collector must not take them. Those of a `ThreadPoolExecutor` would keep a program from
+    ending if its loop has gone and left a call, so these are daemons.
     """
 
     def __init__(self) -> None:
-        self._executor: ThreadPoolExecutor | None = None
+        self._lock = Lock()
+        self._work: _Work = SimpleQueue()
+        self._threads = 0
+        # The calls that were submitted and have not ended.
+        self._calls = 0
 
     async def run(self, call: Callable[..., _T], *arguments: Any, **options: Any) -> _T:
         """Makes a call in a thread.
@@ -37,19 +47,52 @@ class Threads:
         Returns:
             What it returns.
         """
-        if self._executor is None:
-            self._executor = ThreadPoolExecutor(_MOST, thread_name_prefix="zeroxide")
         interruption = _native.Interruption()
         whole = partial(call, *arguments, **options)
-        future = self._executor.submit(interruption.run, whole)
+        future: Future[_T] = Future()
+        future.add_done_callback(self._ended)
+        with self._lock:
+            if self._threads < min(self._calls + 1, _MOST):
+                name = f"zeroxide_{self._threads}"
+                thread = Thread(target=_worker, args=(self._work,), name=name, daemon=True)
+                thread.start()
+                self._threads += 1
+            self._calls += 1
+            self._work.put((future, partial(interruption.run, whole)))
         try:
             return await asyncio.wrap_future(future)
         finally:
             # Only a call whose task was cancelled is still there.
             interruption.interrupt()
 
+    def _ended(self, _: "Future[Any]") -> None:
+        with self._lock:
+            self._calls -= 1
+
     def close(self) -> None:
-        """Ends the threads that have nothing to do; a later call begins others."""
-        executor, self._executor = self._executor, None
-        if executor is not None:
-            executor.shutdown(wait=False)
+        """Ends the threads after the calls that they have; a later call begins others."""
+        with self._lock:
+            threads, self._threads = self._threads, 0
+            work, self._work = self._work, SimpleQueue()
+        for _ in range(threads):
+            work.put(None)
+
+    def __del__(self) -> None:
+        self.close()
+
+
+def _worker(work: _Work) -> None:
+    while (taken := work.get()) is not None:
+        _make(*taken)
+        # A thread that waits for the next call must not keep the last one alive.
+        del taken
+
+
+def _make(future: "Future[Any]", call: Callable[[], Any]) -> None:
+    if future.set_running_or_notify_cancel():
+        try:
+            result = call()
+        except BaseException as error:
+            future.set_exception(error)
+        else:
+            future.set_result(result)
