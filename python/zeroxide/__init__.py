@@ -1,4 +1,4 @@
-"""ZeroMQ for Python over a core in Rust; the API is pyzmq's.
+"""ZeroMQ for Python, with a core in Rust and pyzmq's API.
 
 ``import zeroxide as zmq`` runs programs written for pyzmq.
 """
@@ -133,7 +133,7 @@ _NAMES = {
 }
 _OLD_MODULES = {"backend", "sugar"}
 
-# Modules for old programs only are found here, under the names that they have in pyzmq.
+# Modules that only old programs import are here, under the names that they have in pyzmq.
 __path__.append(os.path.join(os.path.dirname(__file__), "_compat"))  # noqa: F405
 
 # Sockets made from now on send bodies below this many bytes by copying even with
@@ -145,10 +145,10 @@ DRAFT_API = has("draft")
 PYZMQ_DRAFT_API = DRAFT_API
 
 
-if not TYPE_CHECKING:  # to type checkers, what does not exist is a mistake
+if not TYPE_CHECKING:  # type checkers report names that do not exist
 
     def __getattr__(name: str) -> Any:
-        # A program that needs sockets only does not wait for the rest to be imported.
+        # A program that only needs sockets does not wait for the other modules.
         if name in _MODULES or name in _OLD_MODULES:
             return importlib.import_module(f".{name}", __name__)
         if name in _NAMES:
@@ -166,7 +166,7 @@ def __dir__() -> list[str]:
 
 
 def get_includes() -> list[str]:
-    """Returns the folders where extensions in C look for headers. There are none in them.
+    """Returns the folders where extensions in C look for headers. They contain none.
 
     Returns:
         The folders.
@@ -179,7 +179,7 @@ def get_includes() -> list[str]:
 
 
 def get_library_dirs() -> list[str]:
-    """Returns the folders where extensions in C look for libzmq. It is not there.
+    """Returns the folders where extensions in C look for libzmq. They do not contain it.
 
     Returns:
         The folders.

@@ -45,7 +45,7 @@ def _importer(frame: FrameType | None) -> FrameType | None:
 
 
 def _name_of_ours(frame: FrameType) -> str | None:
-    """The name other than its own under which the code there uses zeroxide."""
+    """Returns the name other than its own under which the code at a frame uses zeroxide."""
     package: ModuleType = sys.modules["zeroxide"]
     for scope in (frame.f_locals, frame.f_globals):
         for name, value in list(scope.items()):

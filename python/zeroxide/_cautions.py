@@ -57,7 +57,7 @@ def _warn_of_keys(socket: Any, endpoint: str) -> None:
 
 
 def _is_loopback(endpoint: str) -> bool:
-    # Only programs that speak PLAIN get here.
+    # Only programs that use PLAIN reach this line.
     import ipaddress
 
     # A source address may come first: tcp://SOURCE;HOST:PORT.

@@ -32,7 +32,7 @@ __all__ = [
 # Longer values are shortened in errors.
 _LONGEST = 60
 
-# Numbers that no argument goes beyond, because the extension module has no larger ones.
+# The upper limit of every number, because the extension module has no larger ones.
 _BEYOND = 2**63
 
 
@@ -48,7 +48,7 @@ def number(argument: str, value: Any, least: float = 0.0) -> float:
         raise TypeError(f"{argument} takes a number, not {shown(value)}")
     if not value >= least:
         raise ValueError(f"{argument} must be at least {least:g}, not {shown(value)}")
-    # A float holds every number that makes a difference.
+    # A float is precise enough for every number here.
     return value if isinstance(value, float) else float(min(value, _BEYOND))
 
 
@@ -97,7 +97,7 @@ def offset(argument: str, value: Any) -> int:
 
 
 def name(argument: str, value: Any, what: str = "a name") -> str:
-    """Returns a text: the name of a group or producer, or `what` it is."""
+    """Returns text: the name of a group or producer, or another text that `what` describes."""
     if not isinstance(value, str):
         raise TypeError(f"{argument} takes {what}, which is a str, not {shown(value)}")
     encoded(value)
@@ -142,7 +142,7 @@ def topics(argument: str, value: Any) -> list[str]:
 
 
 def endpoint(value: Any) -> str:
-    """Returns an address; whether it is one is found out by connecting."""
+    """Returns an address as text. Connecting finds out whether it is valid."""
     if not isinstance(value, str):
         raise TypeError(f"endpoint takes text such as 'tcp://collector:5555', not {shown(value)}")
     encoded(value)
@@ -150,7 +150,7 @@ def endpoint(value: Any) -> str:
 
 
 def address(value: Any) -> Any:
-    """Returns an endpoint of a socket that does not exist yet, so far as it can be checked."""
+    """Returns an endpoint for a socket that does not exist yet, checked as far as possible."""
     if not isinstance(value, (str, bytes)):
         raise TypeError(f"an endpoint is text such as 'tcp://127.0.0.1:5555', not {shown(value)}")
     text = value if isinstance(value, str) else value.decode("utf-8", "replace")

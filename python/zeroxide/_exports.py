@@ -1,4 +1,4 @@
-"""What `dir()` and completion show of a module: what it exports, and nothing that it only uses."""
+"""Limits what `dir()` and completion show of a module to the names that it exports."""
 
 from typing import Any
 

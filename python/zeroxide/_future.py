@@ -103,7 +103,7 @@ class _Done:
         try:
             return self._made_in
         except AttributeError:
-            # The loop was not requested so far.
+            # The loop has not been requested yet.
             if self._thread != threading.get_ident():
                 raise RuntimeError(
                     "the call was made in another thread, whose loop is not known here"
@@ -133,7 +133,7 @@ class _Done:
     def _asyncio_future_blocking(self, value: bool) -> None:
         pass
 
-    # By these a task runs it; see `_tasks`.
+    # A task that is made of this future calls these methods; see `_tasks`.
     def send(self, _: Any) -> Any:
         raise StopIteration(self.result())
 
@@ -161,7 +161,7 @@ class _Waiting(asyncio.Future[Any]):
 
     # The queue it is in; set by the native code.
     _lane: "_native.Lane | None" = None
-    # How far a task has come that was made of it; see `_tasks`.
+    # The progress of a task that was made of this future; see `_tasks`.
     _steps: "Generator[Any, None, Any] | None" = None
 
     def cancel(self, msg: Any = None) -> bool:
@@ -183,7 +183,7 @@ class _Waiting(asyncio.Future[Any]):
         return self._steps.throw(kind if value is None else value)
 
     def _give_up(self) -> None:
-        """The task that was made of it is cancelled before its first step."""
+        """Called when the task that was made of it is cancelled before its first step."""
         self.cancel()
 
 
@@ -198,7 +198,7 @@ class _GivesBack(_Waiting):
     # Set by the native code, together with the result. It returns the message when the last
     # reference to it is gone, unless its `keep` was called.
     _undo: "_native.Undo | None" = None
-    # The same while the message has arrived but the result is not set, because the loop must turn first.
+    # The same for a message that has arrived while the result is not set yet, because the loop must turn first.
     _held: "_native.Undo | None" = None
     # The functions that make the result from the message, in order.
     _loads: "tuple[Callable[[Any], Any], ...]" = ()
@@ -208,7 +208,7 @@ class _GivesBack(_Waiting):
     _task_comes = False
     # The number of callbacks that do not belong to tasks.
     _listeners = 0
-    # It is done, but the awaiting task lets other tasks run first, because they waited for long.
+    # The future is done, but the awaiting task first lets other tasks run, which have waited for long.
     _turns = False
 
     def cancel(self, msg: Any = None) -> bool:
@@ -264,7 +264,7 @@ class _GivesBack(_Waiting):
     __iter__ = __await__
 
     def _loaded(self, load: Callable[[Any], Any]) -> Any:
-        """The same, with `load` applied to the result."""
+        """Returns the same future, with `load` applied to its result."""
         if self.exception() is not None:
             return self
         future = type(self)(loop=self.get_loop())
@@ -584,8 +584,8 @@ class _AsyncSocket(_Async, _native.AsyncSocket, Socket[Any]):
         """Closes the socket and all its handles; calls that wait are cancelled.
 
         Args:
-            linger: How long the context keeps sending what is queued, in ms: -1 without limit,
-                None as the option ``LINGER`` says.
+            linger: How long the context keeps sending queued messages, in ms. -1 means no limit,
+                and None the value of the option ``LINGER``.
 
         Source:
             pyzmq's ``zmq.asyncio.Socket.close``
@@ -611,7 +611,7 @@ class _AsyncSocket(_Async, _native.AsyncSocket, Socket[Any]):
             How many peers are connected, at least `count`.
 
         Raises:
-            Again: The time is up; the text says how many peers are connected.
+            Again: The time is up; the text has the number of connected peers.
         """
         return await wait_for_peers(self, self.count_connected, count, timeout, "connected")
 
@@ -629,7 +629,7 @@ class _AsyncSocket(_Async, _native.AsyncSocket, Socket[Any]):
             How many peers subscribed to `topic` or to a prefix of it, at least `count`.
 
         Raises:
-            Again: The time is up; the text says how many peers are subscribed.
+            Again: The time is up; the text has the number of subscribed peers.
             ZMQError: ``ENOTSUP`` if the socket is not PUB or XPUB.
         """
 
@@ -645,7 +645,7 @@ class _AsyncSocket(_Async, _native.AsyncSocket, Socket[Any]):
         self.close()
 
     def _chain(self, recvd: Any, load: Callable[[Any], Any]) -> Any:
-        """`_deserialize` for a future that this socket has not created."""
+        """Does what `_deserialize` does, for a future that this socket has not created."""
         if isinstance(recvd, _GivesBack) and recvd.done() and not recvd.cancelled():
             return recvd._loaded(load)
         if getattr(recvd, "_held", None) is not None:

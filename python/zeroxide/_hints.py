@@ -16,7 +16,7 @@ def did_you_mean(word: str, known: Iterable[str], cutoff: float = 0.6) -> str:
     Upper and lower case count as the same. Words below a similarity of `cutoff`, which is at
     most 1, are not suggested.
     """
-    # An error is no place to save time, and an import is.
+    # Imported here, because an error may take longer, but an import must not.
     from difflib import get_close_matches
 
     names = {name.lower(): name for name in known}

@@ -1,6 +1,6 @@
 """The extension module, which rust/py provides.
 
-Times are milliseconds as in the rest of the API, but for `Release.wait`. A blocking
+Times are in milliseconds, as in the rest of the API, except for `Release.wait`. A blocking
 call releases the GIL, and a Python signal handler may end it by raising.
 """
 
@@ -168,7 +168,7 @@ class Context:
         """A number that identifies the context in this process; all its handles share it."""
 
 class Producer:
-    """Rows into collectors' logs; see `zeroxide.Producer`."""
+    """Sends rows to collectors' logs; see `zeroxide.Producer`."""
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Self: ...
     def _open(
@@ -322,7 +322,7 @@ class Client:
     def _offset_after(self, start: int, size: int) -> int: ...
     def _commit(self, group: str, offset: int, generation: str | None) -> None: ...
     def drop_group(self, group: str) -> bool:
-        """Forgets a group of consumers, so that it holds no rows back any more.
+        """Forgets a group of consumers, so that it no longer holds rows back.
 
         Args:
             group: Its name.
@@ -608,13 +608,10 @@ class Socket:
     def send_batch(self, messages: Batch, flags: int = 0) -> int:
         """Sends many messages in one call.
 
-        A list or tuple is sent in one go. The items of any other iterable are sent one by one:
-        each is sent before the next is asked for, and none is asked for while there is no room.
-        An error in the middle of an iterable carries the number of messages sent before it as
-        ``error.sent``, and the item it applies to, if one was taken, as ``error.unsent``.
-
-        An error in the middle of an iterable carries the number of messages sent before it as
-        ``error.sent``, and the item it applies to, if one was taken, as ``error.unsent``.
+        A list or tuple is sent at once. The items of any other iterable are sent one by one:
+        each is sent before the next is requested, and none is requested while there is no room.
+        If the iterable or an item raises, the error has the number of messages sent before it as
+        ``error.sent``, and an item that was taken but not sent as ``error.unsent``.
 
         Args:
             messages: The messages. Each is a single part as in `send`, or a list or tuple of
@@ -865,8 +862,8 @@ class Socket:
         """Closes the socket and all its handles.
 
         Args:
-            linger: How long to keep sending what is queued, in ms: -1 without limit, None as
-                the option ``LINGER`` says.
+            linger: How long to keep sending queued messages, in ms. -1 means no limit, and None
+                the value of the option ``LINGER``.
         """
 
     @property
@@ -876,9 +873,9 @@ class Socket:
     def fileno(self) -> int:
         """Returns a file descriptor for use with other event loops.
 
-        It becomes readable when the socket may have become ready for something. Check
-        ``socket.events`` then, and after each call on the socket, because the descriptor, like
-        libzmq's, reports changes, not states.
+        It is readable as long as the socket may have work to do: ``socket.events`` says which.
+        It is level-triggered, so it stays readable until no work is left. libzmq's is
+        edge-triggered.
 
         Returns:
             The descriptor. Do not read from it, and do not close it.
@@ -931,7 +928,7 @@ class Socket:
         """
 
     def secure_server(self, secret_key: bytes | str, allow: _Allow | None = None) -> AllowList:
-        """Makes this socket a CURVE server, which encrypts and lets only known clients in.
+        """Makes this socket a CURVE server, which encrypts and accepts only known clients.
 
         Call it before `bind` or `connect`.
 
@@ -1002,7 +999,7 @@ class Socket:
             client. The user name is the ``User-Id`` of the client's messages.
 
         Raises:
-            TypeError: `users` is no mapping, or a password is neither `bytes` nor `str`.
+            TypeError: `users` is not a mapping, or a password is neither `bytes` nor `str`.
             ZMQError: ``EINVAL`` if the socket is bound or connected already.
 
         Source:
@@ -1072,7 +1069,7 @@ class Socket:
             How many peers are connected, at least `count`.
 
         Raises:
-            Again: The time is up; the text says how many peers are connected.
+            Again: The time is up; the text has the number of connected peers.
             ContextTerminated: The context ended.
 
         Example:
@@ -1114,7 +1111,7 @@ class Socket:
             How many peers subscribed to `topic` or to a prefix of it, at least `count`.
 
         Raises:
-            Again: The time is up; the text says how many peers are subscribed.
+            Again: The time is up; the text has the number of subscribed peers.
             ContextTerminated: The context ended.
             ZMQError: ``ENOTSUP`` if the socket is not PUB or XPUB.
 
@@ -1136,7 +1133,7 @@ class Socket:
 
 @final
 class EventStream:
-    """What happens to a socket; see `zeroxide.SocketEvents`."""
+    """The events of a socket's connections; see `zeroxide.SocketEvents`."""
 
     def recv(
         self, timeout: float | None = None
@@ -1712,7 +1709,7 @@ class Collector:
         list[tuple[int, int, str | None, bytes | None, str, int | None, bytes, int, int]], int, int
     ]: ...
     def drop_group(self, group: str) -> bool:
-        """Forgets a group of consumers, so that it holds no rows back any more.
+        """Forgets a group of consumers, so that it no longer holds rows back.
 
         Args:
             group: Its name.
@@ -1733,11 +1730,11 @@ class Collector:
 
     @property
     def log_id(self) -> str:
-        """The log's id, 32 hexadecimal digits: the same for as long as its files live."""
+        """The log's id, 32 hexadecimal digits: the same for as long as its files exist."""
 
     @property
     def running(self) -> bool:
-        """Whether it serves."""
+        """Whether the collector is running."""
 
     def close(self) -> None:
         """Accepts the rows in transit, syncs them to disk, replies, and ends.
@@ -1927,7 +1924,7 @@ class AllowList:
         """Whether every client that knows the server's public key may connect."""
 
     def add(self, public_key: _Key, name: str = "") -> None:
-        """Lets the owner of a key in.
+        """Accepts the owner of a key.
 
         Args:
             public_key: The key: 40 characters of Z85, or 32 bytes.
@@ -2010,7 +2007,7 @@ class Passwords:
             whose users are then shared. None makes an empty table, which accepts no user.
 
     Raises:
-        TypeError: `users` is no mapping, or a password is neither `bytes` nor `str`.
+        TypeError: `users` is not a mapping, or a password is neither `bytes` nor `str`.
 
     Example:
         >>> users = Passwords({"alice": "secret"})
@@ -2023,7 +2020,7 @@ class Passwords:
 
     def __new__(cls, users: _Users | None = None, /) -> Self: ...
     def add(self, user: str, password: bytes | str) -> None:
-        """Lets a user in, or changes the password of one.
+        """Adds a user, or changes a user's password.
 
         Args:
             user: The user name.
@@ -2052,7 +2049,7 @@ class Passwords:
             disconnect: Whether to end the connections of users that are no longer in the table.
 
         Raises:
-            TypeError: `users` is no mapping, or a password is neither `bytes` nor `str`.
+            TypeError: `users` is not a mapping, or a password is neither `bytes` nor `str`.
         """
 
     def disconnect_strangers(self) -> int:
@@ -2136,7 +2133,7 @@ def zmq_poll(sockets: Sequence[tuple[_P, int]], timeout: int = -1) -> list[tuple
     """
 
 def proxy(frontend: Socket, backend: Socket, capture: Socket | None = None) -> int:
-    """Passes messages between two sockets, in both directions, until their context ends.
+    """Forwards messages between two sockets, in both directions, until their context ends.
 
     Runs in the calling thread; `zeroxide.devices` runs proxies in threads and processes.
 
@@ -2165,7 +2162,7 @@ def proxy_steerable(
 ) -> int:
     """Does what `proxy` does, and obeys commands from a control socket.
 
-    ``PAUSE`` stops passing messages on, ``RESUME`` goes on, ``TERMINATE`` ends the proxy.
+    ``PAUSE`` stops forwarding messages, ``RESUME`` resumes it, and ``TERMINATE`` ends the proxy.
     ``STATISTICS`` is answered with eight parts, 64-bit numbers in the machine's byte order:
     messages and bytes received from the front end, messages and bytes sent to it, and the
     same for the back end. A REP socket answers the other commands with an empty message.
@@ -2196,8 +2193,8 @@ def monitored_queue(
 ) -> int:
     """Does what `proxy` does, and sends a copy of every message to a monitor socket.
 
-    The copies begin with a part that tells where the message came from. Between two ROUTER
-    sockets the first two parts change places: a peer of one names a peer of the other, which
+    The copies begin with a part that names the origin of the message. Between two ROUTER
+    sockets, the first two parts are swapped: a peer of one names a peer of the other, which
     gets the sender's routing id in return.
 
     Args:

@@ -1,6 +1,6 @@
 """The names of the options that sockets have as attributes.
 
-Beside it is a stub, `_option_names.pyi`, from which editors know what each option does: `tools/constants_stub.py` writes it.
+The stub `_option_names.pyi` tells editors what each option does. `tools/constants_stub.py` writes it.
 """
 
 __all__ = [
@@ -97,7 +97,7 @@ class SocketOptions:
 
 
 class UpperCaseOptions:
-    """The same in upper case, as many programs written for pyzmq have them."""
+    """The same options in upper case, as many programs written for pyzmq use them."""
 
     AFFINITY: int
     ROUTING_ID: bytes

@@ -63,7 +63,7 @@ class OptionAttributes(_native.Socket, SocketOptions, UpperCaseOptions, ReadOnly
 
         def __setattr__(self, key: str, value: Any) -> None:
             if key.lower() in ("subscribe", "unsubscribe"):
-                # Methods by these names exist, and assigning to them is customary too.
+                # Methods of these names exist, and programs also assign to these names.
                 if isinstance(value, str):
                     value = encoded(value)
                 self.set(SocketOption[key.upper()], value)
@@ -77,7 +77,7 @@ class OptionAttributes(_native.Socket, SocketOptions, UpperCaseOptions, ReadOnly
 
 
 def _install_options() -> frozenset[str]:
-    """Makes every option an attribute; returns the names that completion need not offer."""
+    """Makes every option an attribute, and returns the names that completion need not offer."""
     offered = {*SocketOptions.__annotations__, *READ_ONLY}
     names: set[str] = set()
     for name, option in SocketOption.__members__.items():
@@ -108,7 +108,7 @@ class _Misspelled:
             known -= HIDDEN
         else:
             known |= {*map(str.lower, ContextOption.__members__), *_annotations(SocketOptions)}
-        # There are hundreds of names, so one that resembles the word less is a guess.
+        # Among hundreds of names, a less similar one would be a guess.
         hint = did_you_mean(key, sorted(known), cutoff=0.7)
         return f"{kind.__name__!r} has no option or attribute {key!r}{hint}"
 
@@ -124,7 +124,7 @@ def no_option(owner: object, key: str) -> AttributeError:
 
 def is_declared(cls: type, key: str) -> bool:
     """Whether the class has `key`, so that setting it is not setting an option."""
-    # In a loop, and annotations last: every assignment to a socket's attribute passes here.
+    # A loop that looks at annotations last is fast: every assignment to a socket's attribute calls this.
     for base in cls.__mro__:
         if key in base.__dict__:
             return True

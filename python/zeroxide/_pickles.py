@@ -27,7 +27,7 @@ _NOBODY = (
 _warned = False
 
 
-# All, those from this machine or from authenticated peers, or none.
+# True: all pickles; False: those from this machine or from authenticated peers; 'nobody': none.
 Trust: TypeAlias = "bool | Literal['nobody']"
 
 
@@ -66,7 +66,7 @@ def _property(frame: Frame, name: str) -> str | None:
 
 def _is_local(address: str) -> bool:
     """Whether an address is one of this machine's."""
-    # Most programs never get here.
+    # Most programs never reach this line.
     import ipaddress
     import re
 

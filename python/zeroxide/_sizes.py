@@ -6,7 +6,7 @@ __all__ = ["parse_size"]
 
 
 def parse_size(text: str) -> int | None:
-    """Returns a number of bytes, with K, M, G or T for powers of 1024; None if it is none."""
+    """Returns a number of bytes, with K, M, G or T for powers of 1024; None if the text is not one."""
     number = re.fullmatch(r"(\d+(?:\.\d*)?|\.\d+)\s*([KMGT]?)(?:I?B)?", text.strip().upper())
     if number is None:
         return None

@@ -1,4 +1,4 @@
-"""`asyncio.create_task` of a call, which is a future and no coroutine."""
+"""Lets `asyncio.create_task` take a call, which is a future and not a coroutine."""
 
 import asyncio
 from collections.abc import Callable
@@ -24,7 +24,7 @@ def let_tasks_run(*makers: Callable[[Any], Any]) -> None:
     """Lets tasks run calls, which have the methods of coroutines that tasks use.
 
     Args:
-        makers: For each class of calls, what makes one for a loop.
+        makers: For each class of calls, a function that makes a call for a loop.
 
     A task asks `asyncio.iscoroutine`, once for each class, and then remembers the answer.
     So do these functions, for themselves: if a class is known to them while it is asked,
@@ -45,5 +45,5 @@ def let_tasks_run(*makers: Callable[[Any], Any]) -> None:
             task: asyncio.Task[Any] = asyncio.Task(call, loop=loop)
         finally:
             known.discard(type(call))
-        # It ends here, before it has begun: no warning of that.
+        # The task ends here, before it has begun, and must not warn about that.
         task._log_destroy_pending = False  # type: ignore[attr-defined]

@@ -1,6 +1,6 @@
-"""Giving way to other tasks, and waiting for a descriptor, in asyncio.
+"""Yields to other tasks, and waits for a descriptor, in asyncio.
 
-asyncio is imported by the first call: blocking programs do without it.
+The first call imports asyncio, which blocking programs do not need.
 """
 
 from typing import TYPE_CHECKING, Any

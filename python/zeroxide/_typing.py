@@ -98,7 +98,7 @@ if TYPE_CHECKING:
     _ResultT = TypeVar("_ResultT")
 
     class Future(asyncio.Future[_ResultT], Coroutine[Any, Any, _ResultT]):
-        """The result of a call of an asyncio socket, once it is there.
+        """A future of the result of a call of an asyncio socket.
 
         Await it, or pass it to `asyncio.create_task`, `asyncio.wait_for` or `asyncio.gather`.
         """

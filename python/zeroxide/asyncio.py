@@ -7,11 +7,10 @@
     async for message in socket:
         ...
 
-Any loop will do that has `add_reader`, uvloop's included. A message that is there is
-returned without a turn of the loop, unless others have waited for long. A burst of
-messages wakes the loop once, and a
-cancelled call loses none. A socket can be made before its loop runs, and be used in
-another one later.
+Any loop that has `add_reader` works, uvloop's included. A message that has arrived is
+returned without a turn of the loop, unless other tasks have waited for long. A burst of
+messages wakes the loop once, and a cancelled call loses no message. A socket can be made
+before its loop runs, and can be used in another loop later.
 """
 
 import asyncio
@@ -62,7 +61,7 @@ class _AsyncIO:
 class Poller(_AsyncIO, _future._AsyncPoller[PolledT]):
     """Waits for several sockets and file descriptors in an asyncio loop.
 
-    As `zeroxide.Poller`, but `poll` returns a future.
+    It works like `zeroxide.Poller`, but `poll` returns a future.
 
     Source:
         pyzmq's ``zmq.asyncio.Poller``
@@ -109,15 +108,15 @@ Poller._socket_class = Socket
 class Context(_Context[Socket]):
     """A context whose sockets are for asyncio.
 
-    As `zeroxide.Context`. As an ``async with`` block, it closes its sockets and terminates at
-    the end, without blocking the loop.
+    It works like `zeroxide.Context`. As an ``async with`` block, it closes its sockets and
+    terminates at the end, without blocking the loop.
 
     Source:
         pyzmq's ``zmq.asyncio.Context``
     """
 
     _socket_class: ClassVar[type[Any]] = Socket
-    # Not that of the contexts that block.
+    # Not the instance of blocking contexts.
     _instance: ClassVar[Any] = None
 
     async def __aenter__(self) -> Self:

@@ -228,7 +228,7 @@ class Context(_Attributes, Generic[SocketT_co]):
 
         Raises:
             ContextTerminated: The context was shut down.
-            TypeError: `socket_type` or `socket_class` is none.
+            TypeError: `socket_type` is not a socket type, or `socket_class` is not a class of sockets.
             ZMQError: ``EINVAL`` if there is no such type, ``EMFILE`` if the context has
                 ``MAX_SOCKETS`` sockets, ``ENOTSUP`` if it was terminated.
 
@@ -271,8 +271,8 @@ class Context(_Attributes, Generic[SocketT_co]):
         """Closes all sockets of the context, and terminates it.
 
         Args:
-            linger: How long to keep sending what is queued, in ms: -1 without limit, None as
-                the ``LINGER`` of each socket says.
+            linger: How long to keep sending queued messages, in ms. -1 means no limit, and
+                None the ``LINGER`` of each socket.
 
         Source:
             pyzmq's ``Context.destroy``
@@ -302,7 +302,7 @@ class Context(_Attributes, Generic[SocketT_co]):
         return closed
 
     def _terminate_implicitly(self) -> None:
-        """Closes everything without waiting for a peer that takes nothing."""
+        """Closes everything without waiting for a peer that does not take its messages."""
         self._close_sockets()
         left = self._term_idle(IDLE_MS)
         if left and sys.stderr is not None:
@@ -325,7 +325,7 @@ class Context(_Attributes, Generic[SocketT_co]):
         self._destroy(None, warn=True)
 
     def __del__(self) -> None:
-        # `closed` is also true of an unfinished object, and of one that a fork brought.
+        # `closed` is also true for an unfinished object, and for one inherited through a fork.
         if self._shadow or self.closed:
             return
         try:
@@ -500,7 +500,7 @@ def _find(shadow: "Context[Any] | int") -> "Context[Any]":
 def _terminate_all() -> None:
     contexts = [reference() for reference in _contexts.valuerefs()]
     live = [context for context in contexts if context and not context.closed]
-    # All start to linger before the first is waited for: the waits overlap.
+    # All contexts start to linger before the first wait, so that the waits overlap.
     for context in live:
         context._close_sockets()
         context.shutdown()

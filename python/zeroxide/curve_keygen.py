@@ -10,9 +10,9 @@ __all__ = ["main"]
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    """Prints a key pair, or the public key of a secret one beside it."""
+    """Prints a key pair, or a given secret key with its public key."""
     parser = Parser(
-        # Under whichever name it was started.
+        # Shows the name under which the program was started.
         prog=f"python3 -m {__spec__.name}",
         description="Creates a CURVE key pair, in Z85.",
     )

@@ -2,7 +2,7 @@
 
 from ._native import Frame
 
-# The name from before 13.0.
+# The name in pyzmq before 13.0.
 Message = Frame
 
 __all__ = ["Frame", "Message"]

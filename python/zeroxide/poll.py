@@ -41,12 +41,12 @@ class Poller(Generic[PolledT]):
 
     def __init__(self) -> None:
         self._events: dict[PolledT, int] = {}
-        # The same as pairs, in the form `zmq_poll` wants; made anew after a change.
+        # The same as pairs, which `zmq_poll` takes; rebuilt after a change.
         self._pairs: list[tuple[PolledT, int]] | None = None
 
     @property
     def sockets(self) -> list[tuple[PolledT, int]]:
-        """What is registered: pairs of a socket (or descriptor) and the events, in order."""
+        """Pairs of a registered socket (or descriptor) and its events, in order."""
         if self._pairs is None:
             self._pairs = list(self._events.items())
         return self._pairs

@@ -1,4 +1,4 @@
-"""Passing messages on between two sockets."""
+"""Forwards messages between two sockets."""
 
 import warnings
 from typing import Any

@@ -1,6 +1,6 @@
-"""The socket: what the native class leaves to Python.
+"""The socket: the part of it that is written in Python.
 
-Sending, receiving and polling are native methods, inherited as they are. Here are its life, its
+Sending, receiving and polling are inherited native methods. This module has the socket's life, its
 endpoints and its events. `_option_calls`, `_objects` and `_tables` have further conveniences.
 """
 
@@ -57,7 +57,7 @@ _S = TypeVar("_S", bound="Socket[Any]")
 
 
 class Attachment(Generic[_S]):
-    """What `Socket.bind` and `Socket.connect` return: a ``with`` block that undoes them.
+    """The result of `Socket.bind` and `Socket.connect`: a ``with`` block that undoes the call.
 
     ``addr`` is the address, with wildcards filled in.
 
@@ -203,8 +203,8 @@ class Socket(OptionCalls, TableMessages, Generic[ReturnT_co]):
         nothing.
 
         Args:
-            linger: How long the context keeps sending what is queued, in ms: -1 without limit,
-                None as the option ``LINGER`` says.
+            linger: How long the context keeps sending queued messages, in ms. -1 means no limit,
+                and None the value of the option ``LINGER``.
 
         Example:
             >>> push.close(linger=0)
@@ -231,7 +231,7 @@ class Socket(OptionCalls, TableMessages, Generic[ReturnT_co]):
         self.close()
 
     def __del__(self) -> None:
-        # `closed` is also true of an unfinished object, and of one that a fork brought.
+        # `closed` is also true for an unfinished object, and for one inherited through a fork.
         if self._shadow or self.closed:
             return
         try:
@@ -305,7 +305,7 @@ class Socket(OptionCalls, TableMessages, Generic[ReturnT_co]):
         """Connects to an address.
 
         Returns at once: the connection is made in the background, and made again whenever it is
-        lost. The peer need not be there yet, with inproc neither.
+        lost. The peer need not exist yet, even with inproc.
 
         Args:
             addr: The address: ``tcp://example.org:5555``, ``tcp://source;host:port`` (from an
@@ -462,7 +462,7 @@ class Socket(OptionCalls, TableMessages, Generic[ReturnT_co]):
 
 
 def _context_of(context: Any, socket_type: Any) -> "Context[Any]":
-    """Returns the context, or raises `TypeError` if the two make no socket."""
+    """Returns the context, or raises `TypeError` if the arguments do not make a socket."""
     if type(socket_type) is SocketType and isinstance(context, _native.Context):
         return cast("Context[Any]", context)
     if isinstance(socket_type, str):

@@ -21,7 +21,7 @@ def __dir__() -> list[str]:
     return exports_only(globals())
 
 
-# Instead of a folder of certificates: every client key is accepted.
+# Used instead of a folder of certificates, this accepts every client key.
 CURVE_ALLOW_ANY = "*"
 
 ENDPOINT = "inproc://zeromq.zap.01"
@@ -107,7 +107,7 @@ class Authenticator:
     """Decides which peers may connect to the sockets of a context.
 
     This class decides; `ThreadAuthenticator` and `AsyncioAuthenticator` also run it. A
-    socket asks if it is a PLAIN or CURVE server, or has a ``zap_domain``. Domains are
+    socket asks the authenticator if the socket is a PLAIN or CURVE server, or has a ``zap_domain``. Domains are
     compared literally; ``"*"`` stands for sockets without one. `Socket.secure_server` needs
     no authenticator.
 
@@ -128,7 +128,7 @@ class Authenticator:
     """
 
     context: "Context[Any]"
-    """The context whose sockets ask."""
+    """The context whose sockets ask the authenticator."""
     encoding: str
     """The encoding of domains, addresses, user names and passwords."""
     allow_any: bool
@@ -180,7 +180,7 @@ class Authenticator:
         Raises:
             ZMQError: ``EADDRINUSE`` if the context has an authenticator already.
         """
-        # Whatever class the context creates, this socket is driven directly.
+        # This socket is used directly, so it does not have the class of the context's sockets.
         socket = self.context.socket(constants.REP, socket_class=Socket)
         socket.linger = 1
         # Not the context's defaults, because there may be long pauses between requests.
@@ -417,7 +417,7 @@ class Authenticator:
         if expected is None:
             return b"NO ACCESS", ""
         if name == "NULL":
-            # There is only the address to check.
+            # Only the address can be checked.
             self.log.debug("ALLOWED (NULL)")
             return b"", "anonymous"
         if len(credentials) != expected:

@@ -140,7 +140,7 @@ def load_certificate(filename: _Path) -> tuple[bytes, bytes | None]:
         if mode is None:
             raise OSError(
                 errno.ELOOP,
-                "a secret key is not read through a link, which somebody else may have put "
+                "a secret key is not read through a link, which another user may have put "
                 "there: name the file itself",
                 os.fspath(filename),
             )

@@ -58,5 +58,5 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _name(command: object) -> str:
-    """A subcommand is called as its module."""
+    """The interface of a subcommand's module."""
     return str(getattr(command, "__name__", "")).rpartition(".")[2]

@@ -89,7 +89,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=above(-1, "milliseconds"),
         default=1000,
         metavar="MS",
-        help="time to deliver what is queued at the end, -1 for no limit (default: %(default)s)",
+        help="time to deliver queued messages at the end, -1 for no limit (default: %(default)s)",
     )
     security = parser.add_argument_group("security")
     security.add_argument(

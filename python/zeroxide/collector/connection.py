@@ -1,6 +1,6 @@
 """A client of a collector over HTTP: a request, its answer, and the next one.
 
-Whatever the client does, or leaves undone, it has a deadline; `http` bounds the rest.
+Every step of a client has a deadline; `http` bounds everything else.
 """
 
 import asyncio
@@ -26,7 +26,7 @@ __all__ = ["CHUNK", "Connection", "encoded"]
 #: How much is read and written at once.
 CHUNK = 64 << 10
 
-# How long a client may take with the head of a request, or leave a connection idle.
+# How long a client may take for the head of a request, or leave a connection idle.
 _PATIENCE = 30.0
 # Bodies and answers get this many seconds, and one more for each `_SLOWEST` bytes.
 _GRACE = 10.0
@@ -51,7 +51,7 @@ _STATUS = {
 
 
 class Connection:
-    """One client's."""
+    """The connection of one client."""
 
     def __init__(
         self, server: "HttpServer", reader: asyncio.StreamReader, writer: asyncio.StreamWriter
@@ -62,9 +62,9 @@ class Connection:
         self._request: Request | None = None
         # The number of bytes of the request's body that have not been read.
         self._left = 0
-        #: Since when the client is to do something.
+        #: The time since which the server has waited for the client.
         self.waits_since: float | None = None
-        #: How many bytes of a body are here.
+        #: The number of bytes of a body that have arrived.
         self.held: int = 0
 
     def abort(self) -> None:
@@ -111,7 +111,7 @@ class Connection:
             self.waits_since = None
 
     async def _head(self) -> Request | None:
-        """The next request; None when there is none."""
+        """Returns the next request; None if there are no more."""
         try:
             async with self._waiting(0, _PATIENCE):
                 head = await self._reader.readuntil(b"\r\n\r\n")
@@ -133,7 +133,7 @@ class Connection:
             await self._take(request)
             return
         if request.length:
-            # A body has no meaning here, but it is this request's all the same.
+            # The body has no meaning here, but it belongs to this request and must be read.
             async for _ in self._chunks(request):
                 pass
         if request.path == "/":
@@ -154,7 +154,7 @@ class Connection:
     # ---- in --------------------------------------------------------------------------------
 
     async def _take(self, request: Request) -> None:
-        """Appends what a body holds."""
+        """Appends the contents of a body."""
         query = request.parameters()
         extras = {name: text for name, text in query.items() if name in ("topic", "key")}
         if not request.has_length:
@@ -185,7 +185,7 @@ class Connection:
         *,
         is_end: bool = False,
     ) -> None:
-        """Appends the messages that are here as a whole."""
+        """Appends the messages that have arrived completely."""
         async with self._server.splitting(taken.size):
             values = taken.finish() if is_end else taken.take()
             if values:
@@ -198,7 +198,7 @@ class Connection:
         self.held += size
 
     async def _chunks(self, request: Request) -> AsyncIterator[bytes]:
-        """The body, in pieces as it arrives."""
+        """Yields the body in pieces, as it arrives."""
         most = self._server.max_body_bytes
         if self._left > most:
             status = HTTPStatus.REQUEST_ENTITY_TOO_LARGE
@@ -221,7 +221,7 @@ class Connection:
             yield chunk
 
     async def _let_go(self) -> None:
-        """Makes sure that a client which is still sending sees the answer."""
+        """Makes sure that a client that is still sending sees the answer."""
         with suppress(TimeoutError):
             async with self._waiting(0, 1.0):
                 self._writer.write_eof()
@@ -290,5 +290,5 @@ def _too_slow(what: str) -> Wrong:
 
 
 def encoded(answer: dict[str, Any]) -> bytes:
-    """An answer in JSON."""
+    """Makes an answer in JSON."""
     return json.dumps(answer).encode() + b"\n"

@@ -226,7 +226,7 @@ def _announce(options: argparse.Namespace, collector: Collector, http: "HttpServ
 
 
 def _connects(options: argparse.Namespace, name: str, number: int) -> bool:
-    """Whether this endpoint of an option is connected instead of bound."""
+    """Returns whether this endpoint of an option is connected to, not bound."""
     if name == "subscribe":
         return not options.subscribe[number].startswith("bind:")
     given = getattr(options, name)
@@ -257,7 +257,7 @@ def _watch(
             continue
         for name in ("plain_too_large", "too_large"):
             if stats[name] and name not in told:
-                # Only once: the counters have the number.
+                # Logged only once; the counters have the number.
                 told.add(name)
                 fields = {"counter": name, "max_batch_bytes": stats["max_batch_bytes"]}
                 _log.warning("message_too_large", extra={"fields": fields})
@@ -283,7 +283,7 @@ def _reload(allow: "AllowList | None") -> None:
     try:
         _log.info("keys_read", extra={"fields": {"keys": allow.reload()}})
     except (ZMQBaseError, OSError) as error:
-        # Keys that were accepted before still are.
+        # The keys that were accepted before remain accepted.
         _log.error("keys_not_read", extra={"fields": {"reason": str(error)}})
 
 

@@ -126,7 +126,7 @@ class HttpServer:
         self._answers = 0
         self._counts = dict.fromkeys(metrics.HTTP, 0)
         self._reading = 0
-        # Otherwise a key, or access to a file, is what lets a client read.
+        # Otherwise, a client needs a key, or access to a file, to read.
         self._is_readable = token is not None or (
             not collector._needs_key and collector.endpoint.startswith("tcp:")
         )
@@ -156,7 +156,7 @@ class HttpServer:
     def close(self) -> None:
         """Stops serving. Clients that wait for an answer see the connection end."""
         if self._thread.is_alive() and self._loop is not None and self._over is not None:
-            with suppress(RuntimeError):  # it has just ended by itself
+            with suppress(RuntimeError):  # the connection has just ended
                 self._loop.call_soon_threadsafe(self._over.set)
             self._thread.join()
         self._socket.close()
@@ -311,7 +311,7 @@ class HttpServer:
             if time.monotonic() - last.taken < age:
                 return last
         if before is not None and not before.done():
-            # It may be from before our request came.
+            # That state may be older than this request.
             with suppress(CollectorError):
                 await asyncio.shield(before)
         if self._asking is before:
@@ -354,7 +354,7 @@ class Snapshot:
 
 
 def _is_address(host: str) -> bool:
-    """Whether a host is an address, and not a name, which a third party could point here."""
+    """Returns whether a host is an address; a third party could make a name lead here."""
     try:
         ipaddress.ip_address(host.strip("[]"))
     except ValueError:

@@ -132,8 +132,8 @@ class Socket(_AsyncTornado, _future._AsyncSocket):
         """Closes the socket and all its handles; calls that wait are cancelled.
 
         Args:
-            linger: How long the context keeps sending what is queued, in ms: -1 without limit,
-                None as the option ``LINGER`` says.
+            linger: How long the context keeps sending queued messages, in ms. -1 means no limit,
+                and None the value of the option ``LINGER``.
         """
         # Even if another handle has closed it.
         self._leave_loop()

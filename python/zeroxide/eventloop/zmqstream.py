@@ -402,8 +402,8 @@ class ZMQStream:
         """Closes the stream and its socket.
 
         Args:
-            linger: How long the context keeps sending what is queued, in ms: -1 without limit,
-                None as the option ``LINGER`` says.
+            linger: How long the context keeps sending queued messages, in ms. -1 means no limit,
+                and None the value of the option ``LINGER``.
         """
         if self.socket is None:
             return

@@ -103,7 +103,7 @@ class _Socket(_BlockingSocket[bytes]):
         return self._waiting_here().call(event, attempt, flags, timeout / 1000, late)
 
     if not TYPE_CHECKING:
-        # For type checkers, they are the inherited ones: only the waiting differs.
+        # Type checkers see the inherited methods: only the waiting differs.
 
         def recv(self, flags: int = 0, copy: bool = True, track: bool = False) -> Any:
             attempt = super().recv
@@ -305,7 +305,7 @@ def _parts(given: Any) -> Any:
 
 
 class _SocketEvents(SocketEvents):
-    """Events for which only the greenlet waits."""
+    """An iterator over events that blocks only its greenlet."""
 
     def recv(self, timeout: float | None = None) -> SocketEvent | None:
         try:

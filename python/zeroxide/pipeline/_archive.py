@@ -67,7 +67,7 @@ def archive_segments(
 
     synced = set() if synced is None else synced
     if (local := _local(filesystem, path)) is not None:
-        # As for the log itself. To let other users read the archive, create its folder for them.
+        # The same mode as for the log itself. To let other users read the archive, create its folder for them.
         os.makedirs(local, mode=0o700, exist_ok=True)
     filesystem.create_dir(path, recursive=True)
     listed = filesystem.get_file_info(FileSelector(path))
@@ -313,7 +313,7 @@ class Archiver:
                 self.archive()
                 self.failure = None
                 pause = self.every_s
-            except Exception as error:  # whatever pyarrow raises: the next look may succeed
+            except Exception as error:  # any error of pyarrow: the next attempt may succeed
                 self.failure = error
                 fields = {"to": self.address, "reason": str(error) or type(error).__name__}
                 _log.error("not_archived", extra={"fields": fields})

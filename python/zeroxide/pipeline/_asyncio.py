@@ -63,7 +63,7 @@ class AsyncProducer(ProducerBase):
         self._waiting: list[deque[tuple[int, asyncio.Future[Delivery]]]] = [
             deque() for _ in self._endpoints
         ]
-        # Below this row everything is acknowledged, for each collector.
+        # For each collector, the row below which everything is acknowledged.
         self._acked = [0] * len(self._endpoints)
         self._progress: asyncio.Event = asyncio.Event()
         self._threads = Threads()
@@ -283,7 +283,7 @@ class AsyncProducer(ProducerBase):
         return loop
 
     async def _step(self, limit: float | None = None) -> None:
-        """Waits until something happens, or for a moment; it may end for no reason, too."""
+        """Waits until something happens, or for a moment; it may also end without a reason."""
         self._progress.clear()
         # Not asyncio.wait_for, which loses a cancellation that comes just after the event
         # (Python 3.11).
@@ -298,7 +298,7 @@ class AsyncProducer(ProducerBase):
         for collector, first_row, rows, first_seq, offset, lost in self._take_notices():
             waiting = self._waiting[collector]
             end = first_row + rows
-            # Rows that are set aside are done with, too; those that are lost with the producer are not.
+            # Rows that were set aside are finished, too; rows that are lost with the producer are not.
             if lost is None or not self.closed:
                 self._acked[collector] = max(self._acked[collector], end)
             while waiting and waiting[0][0] < end:
@@ -384,7 +384,7 @@ class AsyncFollower(FollowerBase):
         return self._take()
 
     async def tables(self) -> AsyncIterator[ArrowTable]:
-        """The rows in tables instead, one for each batch of the log.
+        """Reads the rows in tables instead, one for each batch of the log.
 
         Returns:
             An asynchronous iterator over Arrow tables with the columns of
@@ -401,7 +401,7 @@ class AsyncFollower(FollowerBase):
             yield table
 
     async def batches(self) -> "AsyncIterator[pyarrow.RecordBatch]":
-        """The rows in batches of pyarrow instead; see `tables`.
+        """Reads the rows in batches of pyarrow instead; see `tables`.
 
         Returns:
             An asynchronous iterator over batches with the columns of `Client.fetch`, headers
@@ -429,11 +429,11 @@ class AsyncFollower(FollowerBase):
             CollectorGone: If the collector does not answer.
         """
         await self._begun()
-        # The position of this moment: other tasks may read on before the thread runs.
+        # The current position, because other tasks may read on before the thread runs.
         return await self._threads.run(self._commit, *self._to_commit(offset))
 
     async def close(self) -> None:
-        """Ends the iteration, also one that waits in another task, and the connection."""
+        """Ends the iteration, even if another task waits in it, and closes the connection."""
         # The loop must not watch descriptors that are closed.
         self._unwatch()
         self._stop()
@@ -459,11 +459,11 @@ class AsyncFollower(FollowerBase):
         finally:
             self._beginners -= 1
             if not beginning.done():
-                # A program that waits for a short time, again and again, gets ahead, too.
+                # A program that repeatedly waits for a short time makes progress, too.
                 beginning.get_loop().call_later(_LOOK, self._give_up, beginning)
 
     def _give_up(self, beginning: "asyncio.Task[_native.Follow]") -> None:
-        """Ends what was begun if no task has come to await it."""
+        """Ends the request for the start if no task awaits it."""
         if self._beginning is beginning and not self._beginners:
             self._beginning = None
             beginning.cancel()
@@ -585,7 +585,7 @@ class AsyncClient:
         return self._client.endpoint
 
     async def info(self) -> Info:
-        """What the collector's log contains; see `Client.info`.
+        """Returns what the collector's log contains; see `Client.info`.
 
         Returns:
             Its offsets, size, and times of receipt.
@@ -593,10 +593,10 @@ class AsyncClient:
         return await self._threads.run(self._client.info)
 
     async def groups(self) -> dict[str, int]:
-        """The positions of all groups of consumers; see `Client.groups`.
+        """Returns the positions of all groups of consumers; see `Client.groups`.
 
         Returns:
-            For each group the offset below which it needs nothing any more.
+            A dict from the group's name to the first offset that the group still needs.
         """
         return await self._threads.run(self._client.groups)
 
@@ -612,7 +612,7 @@ class AsyncClient:
         return await self._threads.run(self._client.drop_group, group)
 
     async def committed(self, group: str) -> int | None:
-        """The position of a group of consumers; see `Client.committed`.
+        """Returns the position of a group of consumers; see `Client.committed`.
 
         Args:
             group: The group's name.
@@ -637,7 +637,7 @@ class AsyncClient:
         return await self._threads.run(call, group, offset, generation=generation)
 
     async def offset_at(self, timestamp: datetime | float | int) -> int:
-        """The first offset that was received at a time or later; see `Client.offset_at`.
+        """Returns the first offset that was received at a time or later; see `Client.offset_at`.
 
         Args:
             timestamp: A datetime, a float of seconds, or an int of microseconds since 1970.
@@ -648,7 +648,7 @@ class AsyncClient:
         return await self._threads.run(self._client.offset_at, timestamp)
 
     async def offset_after(self, start: int, size: int) -> int:
-        """The end of a range of about `size` bytes; see `Client.offset_after`.
+        """Returns the end of a range of about `size` bytes; see `Client.offset_after`.
 
         Args:
             start: The first offset.
@@ -743,7 +743,7 @@ class AsyncClient:
     async def stage(
         self, query: str, batch: int, partition: int, attempt: int, part: int, rows: ArrowData
     ) -> int:
-        """Brings rows to the collector's disk, to be published later; see `Client.stage`.
+        """Writes rows to the collector's disk, to be published later; see `Client.stage`.
 
         Args:
             query: The name of the query that writes.
@@ -762,7 +762,7 @@ class AsyncClient:
     async def publish(
         self, query: str, batch: int, parts: Iterable[tuple[int, int, int]]
     ) -> Published:
-        """Shows staged rows to every reader, all of them or none; see `Client.publish`.
+        """Makes staged rows visible to every reader, all of them or none; see `Client.publish`.
 
         Args:
             query: As it was given to `stage`.

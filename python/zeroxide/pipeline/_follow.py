@@ -87,7 +87,7 @@ class FollowerBase:
 
     @property
     def group(self) -> str | None:
-        """The group whose position `commit` keeps."""
+        """The group whose position `commit` stores."""
         return self._group
 
     @property
@@ -241,7 +241,7 @@ class Follower(FollowerBase, Closing):
         return self._take()
 
     def tables(self) -> Iterator[ArrowTable]:
-        """The rows in tables instead, one for each batch of the log.
+        """Reads the rows in tables instead, one for each batch of the log.
 
         Returns:
             An iterator over Arrow tables with the columns of `Client.fetch_tables`, headers
@@ -257,7 +257,7 @@ class Follower(FollowerBase, Closing):
             yield table
 
     def batches(self) -> "Iterator[pyarrow.RecordBatch]":
-        """The rows in batches of pyarrow instead; see `tables`.
+        """Reads the rows in batches of pyarrow instead; see `tables`.
 
         Returns:
             An iterator over batches with the columns of `Client.fetch`, headers included.
@@ -271,8 +271,8 @@ class Follower(FollowerBase, Closing):
         """Stores the position of the group at the collector.
 
         The next follower of the group begins there. The collector writes positions to its
-        disk every five seconds, and when it ends. After a crash of its machine, the last rows may
-        be read again.
+        disk every five seconds, and when it ends. After a crash of the collector's machine, the
+        last rows may be read again.
 
         Args:
             offset: The first offset that the group still needs. Default: `position`, after the last

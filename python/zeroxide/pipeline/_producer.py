@@ -150,11 +150,11 @@ class ProducerBase(_native.Producer):
         return list(self._endpoints)
 
     def stats(self) -> "ProducerStats":
-        """The producer's counters, and its state at each collector.
+        """Returns the producer's counters, and its state at each collector.
 
         Returns:
-            A dict with the rows that were accepted, acknowledged and not, and for each
-            collector whether it is connected, and why not.
+            A dict with the numbers of accepted, acknowledged and unacknowledged rows, and for
+            each collector whether it is connected, and if not, why.
         """
         stats: ProducerStats = self._stats()
         return stats
@@ -249,8 +249,8 @@ class Producer(ProducerBase, Closing):
             are reported in one call.
 
     Raises:
-        ValueError: If a number is out of range, or a key is not one.
-        CollectorError: If the spool cannot be used, or an endpoint is not one.
+        ValueError: If a number is out of range, or a key is malformed.
+        CollectorError: If the spool cannot be used, or an endpoint is malformed.
 
     Example:
         ```python

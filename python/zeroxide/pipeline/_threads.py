@@ -62,7 +62,7 @@ class Threads:
         try:
             return await asyncio.wrap_future(future)
         finally:
-            # Only a call whose task was cancelled is still there.
+            # The call is still running only if its task was cancelled.
             interruption.interrupt()
 
     def _ended(self, _: "Future[Any]") -> None:
@@ -70,7 +70,7 @@ class Threads:
             self._calls -= 1
 
     def close(self) -> None:
-        """Ends the threads after the calls that they have; a later call begins others."""
+        """Ends the threads when they have finished their calls; a later call starts new ones."""
         with self._lock:
             threads, self._threads = self._threads, 0
             work, self._work = self._work, SimpleQueue()

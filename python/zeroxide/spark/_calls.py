@@ -31,7 +31,7 @@ class RpcError(RuntimeError):
 
 
 class RpcTimeout(RpcError):
-    """No service has replied in time, or none was there.
+    """No service has replied in time, or no service was available.
 
     Raised in the tasks of `rpc`. Spark runs a failed task again, as it does after any error.
     """
@@ -92,7 +92,7 @@ class _Service:
     losses: zmq.SocketEvents
     # The requests that it has not answered, in the order of the deadlines.
     pending: dict[bytes, _Request] = field(default_factory=dict)
-    # It has not replied in time: other services are used first, until it does.
+    # Whether it failed to reply in time. Other services are then used first, until it replies.
     silent: bool = False
 
     def load(self) -> tuple[bool, int]:

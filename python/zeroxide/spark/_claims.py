@@ -1,4 +1,4 @@
-"""Each partition of a live read is read once.
+"""Ensures that each partition of a live read is read once.
 
 A socket gives a message to one reader only, and Spark may run the same scan twice within a
 query: a global sort first samples its input, and a lost executor loses its share of a shuffle.

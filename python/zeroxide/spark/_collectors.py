@@ -35,23 +35,23 @@ PAUSE_S = 0.1
 # or it is about to end. `denied`, `version`, `malformed` and `corrupt` stay as they are.
 PASSING = frozenset({"failed", "too-many", "full", "read-only", "closing"})
 
-# How the client calls the keys.
+# The client's names for the keys.
 CLIENT_KEYS = {
     "curve_serverkey": "server_key",
     "curve_publickey": "public_key",
     "curve_secretkey": "secret_key",
 }
 
-# Collectors that are asked at the same time.
+# The number of collectors that are asked at the same time.
 AT_ONCE = 16
 
 
 class Info(Protocol):
-    """What a log has."""
+    """The bounds of a log."""
 
     @property
     def log_id(self) -> str:
-        """Which log it is."""
+        """The id of the log."""
 
     @property
     def earliest(self) -> int:
@@ -63,23 +63,23 @@ class Info(Protocol):
 
     @property
     def bytes(self) -> int:
-        """Its size on disk."""
+        """The log's size on disk, in bytes."""
 
     def generation(self, offset: int) -> str | None:
-        """What wrote the row before an offset."""
+        """Returns the opening of the log that wrote the row before an offset."""
 
     def check(self, offset: int, generation: str | None) -> int | None:
-        """From where on its rows are others than those that were read up to there; None: they are not."""
+        """Returns the first offset whose row differs from the one that was read; None if there is none."""
 
 
 class Log(Protocol):
     """The part of `zeroxide.pipeline.Client` that reading needs."""
 
     def info(self) -> Info:
-        """What the log has."""
+        """Returns the bounds of the log."""
 
     def offset_at(self, timestamp: int) -> int:
-        """The first offset received at this microsecond or later."""
+        """Returns the first offset received at this microsecond or later."""
 
     def fetch(
         self,
@@ -93,13 +93,13 @@ class Log(Protocol):
         log_id: str,
         generation: str | None,
     ) -> Iterator["pa.RecordBatch"]:
-        """Rows, in record batches."""
+        """Yields rows in record batches."""
 
     def commit(self, group: str, offset: int, *, generation: str | None = None) -> object:
-        """Releases what lies below an offset."""
+        """Releases the rows below an offset."""
 
     def close(self) -> None:
-        """Hangs up."""
+        """Closes the connection."""
 
 
 _T = TypeVar("_T")
@@ -109,14 +109,14 @@ Opener = Callable[[LogReadOptions, str, float, int], Log]
 
 
 def is_away(error: CollectorError) -> bool:
-    """Does this say that the collector cannot answer now, and may later?"""
+    """Returns whether the collector cannot answer now, but may later."""
     return isinstance(error, CollectorGone) or (
         isinstance(error, Refused) and error.code in PASSING
     )
 
 
 def open_log(options: LogReadOptions, address: str, timeout: float, retries: int) -> Log:
-    """Opens the way to one log that the options ask for."""
+    """Opens one log in the way that the options ask for."""
     if address in options.directories:
         return FilesLog(address)
     keys = {CLIENT_KEYS[name]: look_up(f"zmq.{name}", text) for name, text in options.keys}
@@ -125,7 +125,7 @@ def open_log(options: LogReadOptions, address: str, timeout: float, retries: int
 
 @dataclass
 class _Known:
-    """What the driver knows of one collector."""
+    """The driver's knowledge about one collector."""
 
     name: str
     address: str
@@ -136,7 +136,7 @@ class _Known:
 
 
 class Collectors:
-    """The collectors of one query, seen from its driver."""
+    """The collectors of one query, as its driver sees them."""
 
     def __init__(self, options: LogReadOptions, opener: Opener = open_log) -> None:
         self.options = options
@@ -167,7 +167,7 @@ class Collectors:
             time.sleep(PAUSE_S)
 
     def address(self, name: str) -> str:
-        """Where tasks find the rows of this collector: at its address, or in its folder."""
+        """Returns where tasks find the rows of this collector: its address, or its folder."""
         if name not in self._known:
             return name
         if self.options.fetch == "files":
@@ -193,7 +193,7 @@ class Collectors:
             return None
 
     def commit(self, name: str, group: str, offset: int, generation: str | None = None) -> None:
-        """Tells a collector what was read; one that is away hears it the next time."""
+        """Reports to a collector what was read; an unavailable collector gets the report next time."""
         one = self._known[name]
         if one.away_since is not None:
             return
@@ -203,7 +203,7 @@ class Collectors:
             log.warning("zeromq: %s: the position of %r is not noted: %s", name, group, error)
 
     def close(self) -> None:
-        """Hangs up, and ends the embedded collector."""
+        """Closes the connections, and ends the embedded collector."""
         for one in self._known.values():
             self._hang_up(one)
         if self._own is not None:
@@ -219,7 +219,7 @@ class Collectors:
             self._note_back(one)
 
     def _note_away(self, one: _Known, error: CollectorError) -> None:
-        """Takes note of one that cannot answer now; raises what will not pass."""
+        """Records that a collector cannot answer now; raises errors that are not temporary."""
         if not is_away(error):
             raise error
         self._hang_up(one)
@@ -281,7 +281,7 @@ KEPT_PER_ADDRESS = 4
 
 @contextmanager
 def opened(options: LogReadOptions, address: str, opener: Opener = open_log) -> Iterator[Log]:
-    """A log for one task, kept for the next one unless something went wrong with it."""
+    """A log for one task, which the next task reuses unless an error occurred."""
     key = (os.getpid(), address, options.timeout_ms, options.retries, options.keys, opener)
     idle = _idle.setdefault(key, [])
     current = (
@@ -290,7 +290,7 @@ def opened(options: LogReadOptions, address: str, opener: Opener = open_log) -> 
     try:
         yield current
     except BaseException:
-        # Answers to what was asked may still be under way.
+        # Answers to earlier requests may still be in transit.
         current.close()
         raise
     if len(idle) < KEPT_PER_ADDRESS:
@@ -300,7 +300,7 @@ def opened(options: LogReadOptions, address: str, opener: Opener = open_log) -> 
 
 
 def _start(embedded: Embedded, patience: float) -> Collector:
-    """The query's own collector; the last run's may still be about to end."""
+    """Starts the query's own collector; that of the last run may still be ending."""
     settings: dict[str, Any] = {
         "pull": embedded.pull,
         "subscribe": embedded.subscribe,
@@ -329,7 +329,7 @@ def _start(embedded: Embedded, patience: float) -> Collector:
 
 
 def _is_taken(error: Exception) -> bool:
-    """Does this say that somebody else still has the folder, or the address?"""
+    """Returns whether another process still has the folder or the address."""
     if isinstance(error, Refused):
         return error.code == "locked"
     return getattr(error, "errno", None) == errno.EADDRINUSE

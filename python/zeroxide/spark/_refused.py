@@ -1,4 +1,4 @@
-"""Options that no use of the format has, and streams that cannot be read."""
+"""Reports options that no use of the format has, and streams that cannot be read."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -10,14 +10,14 @@ from .options import LogWriteOptions, ReadOptions, WriteOptions, is_for_log
 
 __all__ = ["RefusedStream", "check"]
 
-# Options of writing alone.
+# Options that only writes have.
 _WRITING = frozenset(
     {"acktimeoutms", "batchid", "delivery", "flushtimeoutms", "frame", "queryname", "waitpeers"}
 )
 
 
 def check(options: Mapping[str, str]) -> None:
-    """Raises if the options are wrong, whatever they are for.
+    """Raises if the options are wrong for every use.
 
     When a user calls ``load()`` or ``save()``, Spark does not yet tell the source which of
     them it was, so options that some use accepts pass.
@@ -39,7 +39,7 @@ def check(options: Mapping[str, str]) -> None:
             return
     reading, writing = errors
     chosen = writing if _is_written(options, reading, writing) else reading
-    # Spark prints every frame and every error on the way: none may hide the sentence.
+    # Spark prints every frame and every chained error; none of them may hide the sentence.
     raise chosen.with_traceback(None) from None
 
 
@@ -63,7 +63,7 @@ def _is_written(options: Mapping[str, str], reading: ValueError, writing: ValueE
 
 
 class RefusedStream(DataSourceStreamReader):
-    """A reader whose calls raise the error that the real one met."""
+    """A reader whose calls raise the error that the real reader met."""
 
     def __init__(self, error: ValueError) -> None:
         self._error = error

@@ -20,15 +20,15 @@ from .options import Attachment
 
 __all__ = ["apply_options", "check_names", "context", "look_up", "opened"]
 
-# By process: a context does not survive a fork, and the parent's must not be touched.
+# By process: a context does not survive a fork, and the child must not touch the parent's.
 _contexts: dict[int, zmq.Context] = {}
 
-# An address may still be held by the previous task's socket, or by a neighbour's.
+# The socket of an earlier or concurrent task may still have the address.
 BIND_RETRY_S = 0.05
 
 
 def context() -> zmq.Context:
-    """This process's context."""
+    """Returns the context of this process."""
     own = _contexts.get(os.getpid())
     if own is None or own.closed:
         own = _contexts[os.getpid()] = zmq.Context()
@@ -64,9 +64,9 @@ def opened(
 
 
 def apply_options(socket: zmq.Socket, options: Sequence[tuple[str, str]]) -> None:
-    """Sets the socket options that came as ``zmq.*``.
+    """Sets the socket options that were given as ``zmq.*``.
 
-    Raises `ValueError` for a name that does not exist, and for a value that cannot be had.
+    Raises `ValueError` for a name that does not exist, and for a value that cannot be read.
     """
     check_names(name for name, _ in options)
     for name, text in options:
@@ -88,7 +88,7 @@ def check_names(names: Iterable[str]) -> None:
 
 
 def look_up(option: str, text: str) -> str:
-    """The value of an option of this name, which may be kept in the environment or a file.
+    """Returns the value of an option, which may be in the environment or in a file.
 
     A file that holds a certificate stands for the one of its keys that the option is about.
     Raises `ValueError` where there is no such variable, file or key.
@@ -111,7 +111,7 @@ def look_up(option: str, text: str) -> str:
 
 
 def _key_in(certificate: str, option: str) -> str:
-    """The key of a file that ``zeroxide keygen`` made."""
+    """Returns the key in a file that ``zeroxide keygen`` made."""
     public, secret = load_certificate(certificate)
     if not option.lower().endswith("secretkey"):
         return public.decode()

@@ -39,14 +39,14 @@ __all__ = ["LogStreamWriter", "LogWriter", "Staged", "connect"]
 
 log: logging.Logger = logging.getLogger(__name__)
 
-# Spark hands over small batches of wide rows, and each part costs a round trip.
+# Spark passes small batches of wide rows, and each part costs a round trip.
 PART_BYTES = 4 << 20
 PART_ROWS = 100_000
 
 # How often the collector is asked while option 'ackTimeoutMs' lasts.
 TRIES = 3
 
-# Before a collector that refused something for now is asked again.
+# The wait before a collector that refused a request temporarily is asked again.
 PAUSE_S = 0.5
 
 # The batch of a write without a number. It is never repeated, so the log may forget the oldest of them (see rust/log).
@@ -55,7 +55,7 @@ ONLY_BATCH = 2**63 - 1
 
 @dataclass(frozen=True)
 class Staged(WriterCommitMessage):
-    """What one task has staged: the attempt to be published if Spark chooses it."""
+    """The rows that one task has staged: the attempt that is published if Spark chooses it."""
 
     query: str
     batch: int
@@ -66,7 +66,7 @@ class Staged(WriterCommitMessage):
 
 
 class _Stager(Writer):
-    """What both writers do in the tasks, and at the driver when these are done."""
+    """The common part of both writers, in the tasks and at the driver."""
 
     def __init__(self, options: LogWriteOptions, schema: StructType) -> None:
         super().__init__(schema)
@@ -75,14 +75,14 @@ class _Stager(Writer):
 
     @abstractmethod
     def transaction(self, task: Task) -> tuple[str, int]:
-        """The query and the batch under which the log takes this task's rows once."""
+        """Returns the query and the batch under which the log takes this task's rows once."""
 
     def write_batches(self, batches: Iterator["pa.RecordBatch"]) -> Staged:
         """Stages all rows of one task, and returns when the collector has them."""
         task = Task.current()
         query, batch = self.transaction(task)
         # Spark's own number starts again with a stage or a driver, while tasks of the old
-        # one may still run: only chance tells them apart.
+        # one may still run: only a random number distinguishes them.
         attempt = secrets.randbits(63)
         parts = rows = 0
         client = None
@@ -99,7 +99,7 @@ class _Stager(Writer):
                     except Refused as error:
                         if error.code != "too-big" or piece.num_rows < 2:
                             raise
-                        # This collector takes less than others.
+                        # This collector accepts smaller batches than others.
                         half = piece.num_rows // 2
                         waiting += piece.slice(half), piece.slice(0, half)
                         continue
@@ -111,7 +111,7 @@ class _Stager(Writer):
         return Staged(query, batch, task.partition, attempt, parts, rows)
 
     def _insist(self, request: Callable[..., Any], *arguments: Any) -> Any:
-        """Asks the collector; one that cannot do it for now has until `ackTimeoutMs`."""
+        """Asks the collector, and repeats temporary refusals until `ackTimeoutMs`."""
         deadline = time.monotonic() + self.options.ack_timeout_ms / 1000
         while True:
             try:
@@ -145,7 +145,7 @@ class _Stager(Writer):
         if already and first == end and rows:
             raise RuntimeError(
                 f"batch {batch} of query {query} is older than the last batch of that name that"
-                f" collector {self.options.endpoint} has: the checkpoint was deleted or set back,"
+                f" collector {self.options.endpoint} has: the checkpoint was deleted or reset,"
                 " or two queries share option 'queryName'. Nothing of this batch was written: give"
                 " the new query another name"
             )
@@ -168,7 +168,7 @@ class _Stager(Writer):
         )
 
     def discard(self, messages: list[WriterCommitMessage | None]) -> None:
-        """Lets the collector forget what was staged; it would, by itself, after a while."""
+        """Makes the collector discard the staged rows at once, instead of when they expire."""
         staged = _with_rows(messages)
         if not staged:
             return
@@ -179,7 +179,7 @@ class _Stager(Writer):
                 client.abort(staged[0].query, staged[0].batch, attempts)
             finally:
                 client.close()
-        except Exception as error:  # the write has failed already, for a reason of its own
+        except Exception as error:  # the write has already failed for another reason
             log.warning("zeromq: what a failed write had staged was not discarded: %s", error)
 
     def _rows(self, batch: "pa.RecordBatch") -> "pa.RecordBatch":
@@ -204,11 +204,11 @@ class LogWriter(_Stager, BatchWriter):
                 "option 'queryName' needs 'batchId' in df.write: it is the number that makes a"
                 " write repeatable. Set it, or leave out both"
             )
-        # A write without a number is one of its kind.
+        # A write without a number is unique.
         self.job: str = f"write-{uuid.uuid4().hex}"
 
     def transaction(self, task: Task) -> tuple[str, int]:
-        """What the options name, or this write alone.
+        """Returns the query and batch that the options name, or unique ones for this write.
 
         Not the query and the batch of a stream that calls this from ``foreachBatch``: it may
         do so twice for a batch.
@@ -265,7 +265,7 @@ def connect(options: LogWriteOptions) -> Any:
     }
     # Not at the top: a package without pyarrow has no client, and needs none to be imported.
     make = import_module("zeroxide.pipeline").Client
-    # Asked again on a new connection, a collector that was restarted answers sooner.
+    # A collector that was restarted answers sooner if it is asked on a new connection.
     timeout = options.ack_timeout_ms / 1000 / TRIES
     return make(options.endpoint, timeout_s=timeout, retries=TRIES - 1, **keys)
 
@@ -279,14 +279,14 @@ def _cut(batch: "pa.RecordBatch", most: int = PART_BYTES) -> Iterator["pa.Record
     if batch.num_rows < 2 or batch.nbytes <= most:
         yield batch
         return
-    # Rows may be of any size, so each half is looked at for itself.
+    # Rows may have any size, so each half is checked separately.
     half = batch.num_rows // 2
     yield from _cut(batch.slice(0, half), most)
     yield from _cut(batch.slice(half), most)
 
 
 def _merge(batches: Iterable["pa.RecordBatch"]) -> Iterator["pa.RecordBatch"]:
-    """The same rows in batches that are worth a round trip."""
+    """Combines the rows into batches that are worth a round trip."""
     import pyarrow as pa
 
     pending: list[pa.RecordBatch] = []
@@ -304,14 +304,14 @@ def _merge(batches: Iterable["pa.RecordBatch"]) -> Iterator["pa.RecordBatch"]:
 
 
 def _column(batch: "pa.RecordBatch", name: str) -> "pa.Array":
-    """A column of the query as the log has it."""
+    """Converts a column of the query to the type that it has in the log."""
     import pyarrow as pa
 
     column = batch.column(batch.schema.get_field_index(name))
     if name == "value" and column.null_count:
         raise ValueError(
-            f"column 'value' is null in {column.null_count} of {batch.num_rows} rows, which no"
-            " message can say: filter them out or coalesce them to something"
+            f"column 'value' is null in {column.null_count} of {batch.num_rows} rows, but a"
+            " message cannot be null: filter these rows out, or replace null with coalesce"
         )
     types = {
         "key": pa.binary(),
@@ -322,6 +322,6 @@ def _column(batch: "pa.RecordBatch", name: str) -> "pa.Array":
     }
     column = column.cast(types[name])
     if name == "timestamp" and column.null_count:
-        # As where there is no such column: then the row's time is when it was written.
+        # Like a missing column, null makes the time of writing the row's time.
         column = column.fill_null(pa.scalar(time.time_ns() // 1000, types[name]))
     return column

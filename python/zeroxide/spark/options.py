@@ -89,10 +89,10 @@ TOPIC_FIRST: Framing = "topic-first"
 ENVELOPE: Framing = "envelope"
 FRAMINGS = (SINGLE, TOPIC_FIRST, ENVELOPE)
 
-# What Spark itself adds to the options of a source or sink.
+# Options that Spark itself adds to those of a source or sink.
 FOREIGN = frozenset({"path", "checkpointlocation", "serialization.format"})
 
-# Of the replayable source, which reads a collector's log.
+# Options of the replayable source, which reads a collector's log.
 LOG_ONLY = frozenset(
     name.lower()
     for name in (
@@ -115,7 +115,7 @@ LOG_ONLY = frozenset(
     )
 )
 
-# Options of the sockets that the others here stand for.
+# Socket options that other options of the format set.
 SPOKEN_FOR = {
     "linger": "flushTimeoutMs",
     "sndtimeo": "flushTimeoutMs",
@@ -127,13 +127,13 @@ SPOKEN_FOR = {
 # Their values would be readable in every query plan.
 SECRETS = frozenset({"curve_secretkey", "plain_password"})
 
-# What may be said to a collector's client.
+# Socket options that a collector's client has.
 CURVE_KEYS = ("curve_serverkey", "curve_publickey", "curve_secretkey")
 
 # The transports between processes.
 SCHEMES = ("tcp", "ipc")
 
-# Where a write may go.
+# The targets of a write.
 WRITERS = ("push", "dealer", "pub", "log")
 
 AT_LEAST_ONCE = "at-least-once"
@@ -212,7 +212,7 @@ class WriteOptions:
 
     attachment: Attachment
     socket: Literal["push", "dealer", "pub", "log"]
-    framing: Framing | None  # None: what the columns need
+    framing: Framing | None  # None: the simplest that the columns need
     frame: Literal["message", "arrow"]
     topic: bytes | None
     include_headers: bool
@@ -378,7 +378,7 @@ def included_columns(options: Mapping[str, str]) -> list[str]:
 
 
 class _Given:
-    """The options as they came, taken one after the other."""
+    """The raw options, which are taken one after the other."""
 
     def __init__(self, options: Mapping[str, str], doing: str, how: str = "") -> None:
         self._values = {name.lower(): value for name, value in options.items()}
@@ -403,7 +403,7 @@ class _Given:
         return value
 
     def mode(self, expected: Literal["live", "log"]) -> None:
-        """Raises if 'mode' says otherwise than the options that decided."""
+        """Raises if option 'mode' contradicts the options that decided."""
         value = self.choice("mode", ("live", "log"), expected)
         if value != expected:
             raise ValueError(
@@ -501,7 +501,7 @@ class _Given:
 
 
 def _check_number(name: str, option: SocketOption, text: str) -> None:
-    """Raises for a value that is not a number but has to be one, if it is known by now."""
+    """Raises for a value that must be a number and is not, if the value is known already."""
     if option._opt_type.name not in ("int", "int64") or text.startswith(("env:", "file:")):
         return
     try:

@@ -40,7 +40,7 @@ class ZeroMQDataSource(DataSource):
 
     def __init__(self, options: dict[str, str]) -> None:
         super().__init__(options)
-        # The earliest moment: `load()` raises what is wrong, and not the first action.
+        # Checked as early as possible, so that `load()` raises and not the first action.
         check(options)
 
     @classmethod
@@ -123,7 +123,7 @@ class ZeroMQDataSource(DataSource):
         if overwrite:
             raise ValueError(
                 "mode('overwrite') is not possible: messages that were sent, and rows of a log,"
-                " stay what they are. Use mode('append')"
+                " cannot be changed. Use mode('append')"
             )
         if is_for_log(self.options):
             return LogWriter(LogWriteOptions.parse(self.options), schema)

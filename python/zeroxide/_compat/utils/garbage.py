@@ -16,7 +16,7 @@ __all__ = ["GarbageCollector", "gc"]
 
 
 class GarbageCollector:
-    """Has nothing to collect."""
+    """A collector that has nothing to collect."""
 
     url = "inproc://pyzmq.gc.01"
     thread: Thread | None = None
@@ -46,13 +46,13 @@ class GarbageCollector:
         return False
 
     def start(self) -> None:
-        """Nothing needs to be started."""
+        """Does nothing: there is no thread to start."""
 
     def stop(self) -> None:
-        """Nothing runs that could be stopped."""
+        """Does nothing: there is no thread to stop."""
 
     def store(self, obj: object, event: Event | None = None) -> int:
-        """Frees at once: only pyzmq's own code needs this."""
+        """Frees memory at once: only pyzmq's own code needs this."""
         if event is not None:
             event.set()
         return 0
