@@ -555,7 +555,7 @@ class SocketOptions:
     """
 
 class UpperCaseOptions:
-    """The same in upper case, as many programs written for pyzmq have them."""
+    """The same options in upper case, as many programs written for pyzmq use them."""
 
     AFFINITY: int
     """The I/O threads that may serve new connections, one bit each; 0 = all.

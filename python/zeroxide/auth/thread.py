@@ -33,7 +33,7 @@ class AuthenticationThread(Thread):
         pipe: Ignored.
 
     Raises:
-        TypeError: `authenticator` is not one.
+        TypeError: `authenticator` is not an authenticator.
         RuntimeError: It is not started.
 
     Source:

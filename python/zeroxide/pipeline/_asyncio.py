@@ -547,8 +547,8 @@ class AsyncClient:
         secret_key: The secret part of it.
 
     Raises:
-        ZMQError: If the endpoint is not one.
-        ValueError: If a key is not one.
+        ZMQError: If the endpoint is malformed.
+        ValueError: If a key is malformed.
 
     Example:
         ```python

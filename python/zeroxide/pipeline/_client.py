@@ -128,8 +128,8 @@ class Client(_native.Client, Closing):
         secret_key: The secret part of it.
 
     Raises:
-        ZMQError: If the endpoint is not one.
-        ValueError: If a key is not one.
+        ZMQError: If the endpoint is malformed.
+        ValueError: If a key is malformed.
 
     Example:
         ```python

@@ -75,7 +75,7 @@ complete -c zeroxide -n '_shtab_zeroxide_using proxy' -l capture -x -d 'endpoint
 complete -c zeroxide -n '_shtab_zeroxide_using proxy' -l control -x -d 'endpoint of a REP socket for commands'
 complete -c zeroxide -n '_shtab_zeroxide_using proxy' -l hwm -x -d 'messages per queue, 0 for no limit (default: 1000)'
 complete -c zeroxide -n '_shtab_zeroxide_using proxy' -l io-threads -x -d 'I/O threads (default: 1)'
-complete -c zeroxide -n '_shtab_zeroxide_using proxy' -l linger -x -d 'time to deliver what is queued at the end, -1 for no limit (default: 1000)'
+complete -c zeroxide -n '_shtab_zeroxide_using proxy' -l linger -x -d 'time to deliver queued messages at the end, -1 for no limit (default: 1000)'
 complete -c zeroxide -n '_shtab_zeroxide_using proxy' -l key -xka "(__fish_complete_path (commandline -ct))" -d 'the proxy'"'"'s certificate with its secret key'
 complete -c zeroxide -n '_shtab_zeroxide_using proxy' -l allow -xka "(__fish_complete_directories)" -d 'certificates that may connect to bound endpoints, or * for any key'
 complete -c zeroxide -n '_shtab_zeroxide_using proxy' -l server-key -xka "(__fish_complete_path (commandline -ct))" -d 'the server'"'"'s certificate or public key in Z85, for connect: endpoints'

@@ -106,7 +106,7 @@ _shtab_zeroxide_proxy_options=(
   "*--control[endpoint of a REP socket for commands]:ENDPOINT:"
   "--hwm[messages per queue, 0 for no limit (default\: 1000)]:N:"
   "--io-threads[I\/O threads (default\: 1)]:N:"
-  "--linger[time to deliver what is queued at the end, -1 for no limit (default\: 1000)]:MS:"
+  "--linger[time to deliver queued messages at the end, -1 for no limit (default\: 1000)]:MS:"
   "--key[the proxy\'s certificate with its secret key]:FILE:_files"
   "--allow[certificates that may connect to bound endpoints, or \* for any key]:FOLDER:_files -/"
   "--server-key[the server\'s certificate or public key in Z85, for connect\: endpoints]:FILE:_files"
