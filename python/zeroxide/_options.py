@@ -94,6 +94,10 @@ def _install_options() -> frozenset[str]:
 HIDDEN = _install_options()
 
 
+# Calls that are often looked for at a context.
+_OF_SOCKETS = frozenset({"bind", "connect", "send", "recv", "send_multipart", "recv_multipart"})
+
+
 class _Misspelled:
     """The text of an error about an unknown name, built when the error is shown."""
 
@@ -106,6 +110,9 @@ class _Misspelled:
         known = {name for name in dir(kind) if name.islower() and not name.startswith("_")}
         if issubclass(kind, OptionAttributes):
             known -= HIDDEN
+        elif key in _OF_SOCKETS:
+            call = f"socket = {kind.__name__.lower()}.socket(zmq.PUSH), then socket.{key}(...)"
+            return f"{kind.__name__!r} has no {key!r}, which sockets have: {call}"
         else:
             known |= {*map(str.lower, ContextOption.__members__), *_annotations(SocketOptions)}
         # Among hundreds of names, a less similar one would be a guess.

@@ -242,7 +242,7 @@ class Context(_Attributes, Generic[SocketT_co]):
         """
         if self.closed and self._pid == os.getpid():
             number = Errno.EFAULT if self._shadow else Errno.ENOTSUP
-            raise ZMQError(number, "the context is closed")
+            raise ZMQError(number, "the context is closed; make a new one")
         # The native call refuses a context inherited through a fork, with the reason.
         make = socket_class or type(self)._socket_class
         if not callable(make):
@@ -355,7 +355,7 @@ class Context(_Attributes, Generic[SocketT_co]):
             zmq_ctx_set(3); pyzmq's ``Context.set``
         """
         if self.closed:
-            raise RuntimeError("Context has been destroyed")
+            raise RuntimeError("Context has been destroyed; make a new one")
         super().set(option, optval)
 
     def get(self, option: int) -> int:
@@ -379,7 +379,7 @@ class Context(_Attributes, Generic[SocketT_co]):
             zmq_ctx_get(3); pyzmq's ``Context.get``
         """
         if self.closed:
-            raise RuntimeError("Context has been destroyed")
+            raise RuntimeError("Context has been destroyed; make a new one")
         return super().get(option)
 
     def setsockopt(self, opt: int, value: OptionValue) -> None:

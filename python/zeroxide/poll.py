@@ -77,7 +77,9 @@ class Poller(Generic[PolledT]):
         """
         if not isinstance(flags, int):
             raise TypeError(f"flags are zmq.POLLIN, zmq.POLLOUT or both, not {flags!r}")
-        if not isinstance(socket, (_native.Socket, int)) and not hasattr(socket, "fileno"):
+        if not isinstance(socket, (_native.Socket, int)) and (
+            not hasattr(socket, "fileno") or isinstance(socket, type)
+        ):
             cure = "; connect a socket to it, and register that" if _is_address(socket) else ""
             raise TypeError(
                 "a poller takes a socket, a descriptor or an object with fileno(), not"

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, Unpack, overload
 from tornado.ioloop import IOLoop
 from tornado.log import gen_log
 
-from .. import _native
+from .. import _checks, _native
 from .._exports import exports_only
 from .._future import _AsyncSocket
 from .._hints import encoded
@@ -66,6 +66,8 @@ class ZMQStream:
     """The poller of `flush`."""
 
     def __init__(self, socket: "Socket[Any]", io_loop: IOLoop | None = None) -> None:
+        if not isinstance(socket, _native.Socket):
+            raise TypeError(f"socket takes a socket of this package, not {_checks.shown(socket)}")
         if isinstance(socket, _AsyncSocket):
             warnings.warn(
                 "a ZMQStream needs a socket whose calls block, and uses such a handle of"
@@ -122,7 +124,8 @@ class ZMQStream:
             copy: False passes frames instead of `bytes`.
         """
         self._check_closed()
-        assert callback is None or callable(callback)
+        if callback is not None:
+            _checks.callback("callback", callback, "a function of a list of parts, or None")
         self._recv_callback = callback
         self._recv_copy = copy
         if callback is None:
@@ -166,7 +169,8 @@ class ZMQStream:
                 error it raised; None stops that.
         """
         self._check_closed()
-        assert callback is None or callable(callback)
+        if callback is not None:
+            _checks.callback("callback", callback, "a function of parts and a result, or None")
         self._send_callback = callback
 
     def on_send_stream(
