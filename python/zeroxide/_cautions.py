@@ -50,7 +50,7 @@ def _warn_of_keys(socket: Any, endpoint: str) -> None:
     if public and curve_public(secret) != public:
         warnings.warn(
             f"{endpoint}: curve_publickey does not belong to curve_secretkey, so no server will "
-            "let this socket in. Set both from one curve_keypair(), or leave curve_publickey out",
+            "accept this socket. Set both from one curve_keypair(), or leave curve_publickey out",
             RuntimeWarning,
             stacklevel=4,
         )

@@ -47,7 +47,7 @@ class Process:
         return self._process.pid
 
     def stop_for_now(self) -> None:
-        """Stops the process: it answers no request, and its connections stay up."""
+        """Stops the process: it answers no requests, but its connections stay open."""
         assert self._process is not None
         self._process.send_signal(signal.SIGSTOP)
         # Until all of its threads are stopped.

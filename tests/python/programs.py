@@ -65,7 +65,7 @@ def output(
 
 
 def line(process: subprocess.Popen[str]) -> str:
-    """The next line it writes; "" when there will be none."""
+    """Returns the next line that the program writes; "" when there are no more."""
     assert process.stdout is not None
     return process.stdout.readline().rstrip("\n")
 

@@ -74,7 +74,7 @@ def lasting_endpoint() -> str:
 
 
 def attend(zmq: ModuleType, *sockets: Any) -> None:
-    """Lets sockets work on which the test makes no calls.
+    """Lets sockets do background work although the test makes no calls on them.
 
     libzmq forwards subscriptions, closes connections and notices free room only during
     calls on the socket. zeroxide does not need this.
@@ -145,7 +145,7 @@ def bind_once_free(zmq: ModuleType, socket: Any, endpoint: str) -> None:
 def start_script(module: str, source: str, *arguments: str, **options: Any) -> subprocess.Popen:
     """Starts Python on `source`, in which the module under test is `zmq`."""
     code = f"import {module} as zmq\n{textwrap.dedent(source)}"
-    # Where this module is, for scripts that use it.
+    # The folder of this module, for scripts that import it.
     path = os.pathsep.join([str(Path(__file__).parent), os.environ.get("PYTHONPATH", "")])
     return subprocess.Popen(
         [sys.executable, "-X", "faulthandler", "-c", code, *arguments],

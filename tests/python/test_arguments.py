@@ -318,11 +318,11 @@ async def outcome(call):
 
 
 def check(make, wrong):
-    """Calls every method of what `make` makes; prints the calls with an unhelpful error."""
+    """Calls every method of the object that `make` returns; prints the calls with an unhelpful error."""
     bad = []
     for name, positional, given in wrong_calls(type(make()), wrong):
         if wrong == HUGE and wrong in (given.get("timeout"), given.get("timeout_s")):
-            continue  # It would be waited for.
+            continue  # The test would wait for it.
         target = make()
         try:
             asyncio.run(outcome(lambda: getattr(target, name)(*positional, **given)))  # noqa: B023

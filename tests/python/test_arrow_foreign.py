@@ -132,7 +132,7 @@ SPOILT = {
 
 @pytest.mark.parametrize("what", SPOILT)
 def test_invalid_data_is_refused(what):
-    """By every call that takes tables, each time."""
+    """Every call that takes tables refuses the data, each time."""
     array, spoil, text = SPOILT[what]
     for take in (_native.arrow_encode, _native.arrow_messages):
         with pytest.raises(ValueError, match=text):

@@ -17,7 +17,7 @@ _numbers = itertools.count()
 
 @pytest.fixture
 def context(zmq):
-    """Without time-outs: pyzmq's authenticators would have them, too."""
+    """A context without timeouts, because pyzmq's authenticators would have them, too."""
     context = zmq.Context()
     yield context
     context.destroy(linger=0)
@@ -355,7 +355,7 @@ def test_curve(zmq, auth, context, running, directory):
     assert frame.bytes == b"hello"
     assert frame["User-Id"] == alice.decode()
     assert passes(zmq, context, server, client(eve, eve_secret)) is None
-    # Another server's key, no keys.
+    # The key of another server, and no keys.
     wrong = {**client(alice, alice_secret), "curve_serverkey": eve}
     assert passes(zmq, context, server, wrong) is None
     assert passes(zmq, context, server, {}) is None

@@ -164,7 +164,7 @@ def test_bash_completes(run, tmp_path):
     assert complete("zeroxide", "proxy", "pip") == ["pipeline"]
 
 
-# Typed text, Tab included, and the words of the command afterwards.
+# The typed text, including Tab, and the resulting words of the command.
 TABS = {
     "coll\t": "collector",
     "collector --retention-h\t": "collector --retention-hours",

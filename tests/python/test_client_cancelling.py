@@ -49,7 +49,7 @@ def _waiting():
 
 
 def _is_busy(thread):
-    """Whether a thread of ours makes a call; an idle one waits in Python code of its executor."""
+    """Returns whether a thread of the client makes a call; an idle one waits in Python code."""
     if not thread.name.startswith("zeroxide_"):
         return False
     frame = sys._current_frames().get(thread.ident)
@@ -87,7 +87,7 @@ def test_a_cancelled_task_ends_its_call(silent, name):
 def test_the_default_executor_stays_free(silent):
     async def main():
         client = AsyncClient(silent, timeout_s=10 * PATIENCE)
-        # More than there are threads.
+        # There are more calls than threads.
         tasks = [asyncio.create_task(client.info()) for _ in range(100)]
         await _until(_waiting)
         async with asyncio.timeout(PATIENCE):
@@ -102,7 +102,7 @@ def test_the_default_executor_stays_free(silent):
     asyncio.run(main())
 
 
-def test_the_call_goes_on_for_the_other_task(silent):
+def test_the_call_continues_for_the_other_task(silent):
     """Two tasks wait for the beginning of one follower: only the second one ends it."""
 
     async def main():
@@ -196,5 +196,5 @@ def test_a_loop_that_is_gone_does_not_keep_the_program(silent, loop):
         cwd=Path(__file__).parent,
     )
     assert (done.returncode, done.stdout) == (0, "end\n")
-    # asyncio reports the task that was left; nothing else is reported.
+    # asyncio reports the unfinished task; there are no other reports.
     assert "Event loop is closed" not in done.stderr

@@ -305,7 +305,7 @@ def test_an_original_stays_until_its_copy_is_synced(tmp_path, monkeypatch, what)
         for first in range(0, 1800, 300):
             collector.append(rows(300, first))
         eventually(lambda: "the disk is gone" in collector.stats()["archive_failure"])
-        # Retention has run since.
+        # Retention has run in the meantime.
         client = Client(collector.endpoint)
         looked = collector.stats()["uptime_seconds"]
         eventually(lambda: collector.stats()["uptime_seconds"] > looked + 2)

@@ -147,7 +147,7 @@ def test_requests_follow_each_other_on_a_connection(served):
         b"GET /live HTTP/1.0\r\n\r\n"
         b"GET /live HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"
     )
-    # One by one, or a byte at a time.
+    # Requests are sent one by one, or a byte at a time.
     for pieces in [[requests], [requests[at : at + 1] for at in range(len(requests))]]:
         assert statuses(served.say(*pieces)) == [200, 200, 405, 200, 100, 200, 200]
     assert served.values() == [b"one", b"two"] * 2
@@ -255,7 +255,7 @@ def test_the_last_rows_can_be_seen(served):
     assert second["value"] == {"text": text, "bytes": 29, "shown": 29}
     assert second["key"] == {"hex": "ff00", "bytes": 2, "shown": 2}
     assert (first["topic"], first["producer"], first["seq"]) == (None, "", None)
-    # A topic is meant as a whole, and so is an empty one.
+    # The topic must be equal, not a prefix; the empty topic, too.
     topics = [("a%26b", [2, 1]), ("a", []), ("", [0])]
     for topic, offsets in topics:
         found = rows(served, f"?topic={topic}")["rows"]
@@ -304,7 +304,7 @@ def test_rows_that_need_a_key_need_a_token_over_http(directory):
                     assert answer[0] == status, (options, token)
                     assert (b"secret" in answer[1]) is (status == 200)
                     assert status == 200 or b"--http-token" in answer[1]
-                    # Counters are not rows.
+                    # Requests for counters do not count as requests for rows.
                     assert served.ask("GET", "/stats", **given)[0] == 200
 
 
@@ -315,7 +315,7 @@ def test_slow_clients_do_not_block_others(served):
         for number in range(400):
             client = stack.enter_context(served.connect())
             client.sendall((*heads, body)[number % 5])
-        # Whatever their number, and whatever they withhold.
+        # This holds for any number of clients, whichever bytes they hold back.
         for _ in range(3):
             assert served.ask("GET", "/health")[0] == 200
             assert served.ask("POST", "/pub", b"row", **PLAIN)[0] == 200

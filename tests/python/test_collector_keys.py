@@ -13,7 +13,7 @@ collectors = pytest.importorskip("zeroxide.pipeline")
 
 from zeroxide import Producer  # noqa: E402
 
-# A later report would not be a diagnosis. The wait for a silent collector is far longer.
+# A later report could be the timeout for a silent collector, which is far longer.
 SOON = 5.0
 
 SERVER = zmq.curve_keypair()

@@ -12,7 +12,7 @@ import pytest
 
 pytestmark = pytest.mark.zeroxide_only
 
-# Of transports, mechanisms and drafts that are not built in.
+# Options of transports, mechanisms and drafts that are not built in.
 ABSENT = (
     "norm_",
     "vmci_",
@@ -55,7 +55,7 @@ def test_a_socket_offers_every_option_that_can_be_used(zmq, socket):
             assert low in dir(socket), name
 
 
-def test_what_is_not_offered_works_all_the_same(socket):
+def test_names_that_are_not_offered_still_work(socket):
     socket.LINGER = 5
     assert socket.linger == socket.LINGER == 5
     socket.HWM = 7

@@ -13,7 +13,7 @@ def decorators(zmq):
 def test_context(zmq, decorators):
     @decorators.context()
     def work(*args, **kwargs):
-        """What it does."""
+        """Does nothing."""
         return args, kwargs
 
     args, kwargs = work("first", other=1)

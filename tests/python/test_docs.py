@@ -182,7 +182,7 @@ NOT_IN_REFERENCE = {
     "zeroxide.spark.pack": {"main"},
 }
 NOT_IN_REFERENCE["zeroxide.green"] = NOT_IN_REFERENCE["zeroxide"] - {"device"}
-# What these need to be imported.
+# The packages that these modules need.
 OPTIONAL = {"zeroxide.green": "gevent", "zeroxide.spark.metrics": "pyspark"}
 REFERENCED = [
     *("zeroxide", "zeroxide.asyncio", "zeroxide.auth", "zeroxide.decorators", "zeroxide.devices"),

@@ -82,7 +82,7 @@ def test_readings(programs, collector) -> None:
         found = re.fullmatch(r"(\d+) temperature/(kitchen|cellar): \d+\.\d degrees", line(reader))
         assert found is not None and int(found[1]) == offset
     interrupt(reader)
-    # The next one begins where that one ended; its last commit may have been on its way.
+    # The next reader begins where the first one ended; the last commit may have been in transit.
     programs.run("readings_producer.py", collector.endpoint, 5)
     rest = programs.run("readings_reader.py", collector.endpoint, 5).splitlines()
     assert int(rest[0].split()[0]) in (39, 40)

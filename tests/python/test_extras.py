@@ -1,4 +1,4 @@
-"""The package's metadata, and what it says where an optional package is not installed."""
+"""The package's metadata, and its errors about optional packages that are not installed."""
 
 import subprocess
 import sys

@@ -40,7 +40,7 @@ def values(rows, count):
     return [next(rows).value for _ in range(count)]
 
 
-def test_rows_come_as_they_are_written(collector, client):
+def test_rows_arrive_as_they_are_written(collector, client):
     with client.follow() as rows:
         for number in range(3):
             follower = Background(next, rows)
@@ -98,7 +98,7 @@ def test_topics_select_rows_and_others_count_as_read(collector, client):
     assert client.follow(["a", "b"]).position == 0
 
 
-def test_a_group_goes_on_where_it_committed(collector, client):
+def test_a_group_continues_where_it_committed(collector, client):
     assert client.committed("g") is None
     collector.append([b"%d" % n for n in range(10)])
     with client.follow(group="g") as rows:
@@ -129,7 +129,7 @@ def test_rows_that_were_not_handed_out_are_not_committed(collector, client):
     assert rows.commit() == 1
 
 
-def test_a_timeout_ends_a_loop_and_the_next_loop_goes_on(collector, client):
+def test_a_timeout_ends_a_loop_and_the_next_loop_continues(collector, client):
     rows = client.follow(timeout_s=0.05)
     assert list(rows) == []
     collector.append([b"0"])
@@ -307,7 +307,7 @@ def test_lost_rows_are_an_error_of_every_loop(collector):
                 next(rows)
 
 
-def test_no_time_to_wait_means_the_rows_that_are_there(collector, client):
+def test_a_timeout_of_0_reads_the_existing_rows(collector, client):
     collector.append([{"value": b"%d" % n, "topic": "ab"[n % 2]} for n in range(100)])
     rows = client.follow("a", group="g", timeout_s=0, max_bytes=300)
     collector.append([{"value": b"later", "topic": "a"}])
@@ -349,7 +349,7 @@ def test_closing_releases_the_connection(collector, client):
 # ---- asyncio ---------------------------------------------------------------------------------
 
 
-def test_asyncio_rows_come_as_they_are_written(collector):
+def test_asyncio_rows_arrive_as_they_are_written(collector):
     async def main():
         async with pipeline.AsyncClient(collector.endpoint, timeout_s=PATIENCE) as client:
             seen = []
@@ -528,7 +528,7 @@ def test_asyncio_a_commit_is_of_the_position_at_its_call(collector):
     asyncio.run(main())
 
 
-def test_asyncio_no_time_to_wait_means_the_rows_that_are_there(collector):
+def test_asyncio_a_timeout_of_0_reads_the_existing_rows(collector):
     collector.append([{"value": b"%d" % n, "topic": "ab"[n % 2]} for n in range(100)])
 
     async def main():

@@ -75,7 +75,7 @@ class Ticker:
             gevent.sleep(0.001)
 
     def wait(self, count=20):
-        """Waits until the greenlet has run so often since now."""
+        """Waits until the greenlet has run `count` times from now on."""
         until = self.ticks + count
         while self.ticks < until:
             gevent.sleep(0.001)
@@ -116,7 +116,7 @@ def test_a_silent_collector_does_not_hold_up_other_greenlets(silent, name):
 
 
 def test_killed_calls_free_their_threads(silent):
-    """More calls than threads, one after the other."""
+    """There are more calls than threads, which run them one after the other."""
     with green.Client(silent, timeout_s=10 * PATIENCE) as client:
         for _ in range(4):
             greenlets = [gevent.spawn(client.info) for _ in range(8)]

@@ -140,7 +140,7 @@ def test_others_look_while_a_thread_reads(zmq, court):
     over.set()
     for looker in lookers:
         looker.result()
-    # And none of them misses messages that arrive while no thread reads.
+    # None of the threads misses messages that arrive while no thread reads.
     near.send(b"ball")
     assert near.poll(20_000)
     assert select.select([descriptor], [], [], 20)[0]

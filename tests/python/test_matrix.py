@@ -18,7 +18,7 @@ def test_pair(zmq, sockets, transport, bound, connected):
     ("bound", "connected"), [("PUSH", "PUB"), ("REQ", "DEALER"), ("PAIR", "PULL"), ("SUB", "SUB")]
 )
 def test_incompatible_types(zmq, sockets, transport, bound, connected):
-    """They exchange no messages, and a compatible peer is still served."""
+    """Incompatible sockets exchange no messages, and a compatible peer is still served."""
     if transport == "inproc":
         pytest.skip("is refused at once, if at all")
     fitting = {"PUSH": "PULL", "REQ": "REP", "PAIR": "PAIR", "SUB": "PUB"}[bound]

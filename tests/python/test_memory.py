@@ -107,7 +107,7 @@ def test_removed_subscriptions(zmq, kind, topics):
 
 @pytest.mark.parametrize("copy", [True, False])
 def test_bursts_of_large_messages(zmq, copy):
-    """On both sides, with every way of sending."""
+    """The memory is returned on both sides, with every way of sending."""
     output, _ = run_script(
         zmq.__name__,
         MEASURE

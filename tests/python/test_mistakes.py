@@ -663,7 +663,7 @@ def test_a_misspelled_option_is_named_once(zmq, context):
         assert caught.value.name == "lingr"
         shown = "".join(traceback.format_exception(caught.value))
         assert shown.lower().count("did you mean") == 1
-        # For a name that is read, the interpreter suggests one.
+        # When a misspelled name is read, the interpreter suggests the right one.
         with pytest.raises(AttributeError) as caught:
             _ = socket.rcvhmw
         assert (caught.value.name, caught.value.obj) == ("rcvhmw", socket)

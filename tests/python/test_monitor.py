@@ -80,7 +80,7 @@ def test_stop(zmq, context):
         monitor = push.get_monitor_socket()
         push.disable_monitor()
         assert events_until(zmq, monitor, zmq.EVENT_MONITOR_STOPPED)
-        if zmq.__name__ != "zmq":  # its endpoint is free only a moment later
+        if zmq.__name__ != "zmq":  # the endpoint becomes free a moment later
             assert push.get_monitor_socket() is not monitor
 
 

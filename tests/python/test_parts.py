@@ -126,7 +126,7 @@ def test_an_argument_that_is_not_a_part_changes_nothing(zmq, sockets):
 def test_a_signal_ends_a_message_without_end(zmq, sockets):
     pull, push = sockets.pair(zmq.PULL, zmq.PUSH, "inproc")
     with alarms(raise_at=2), pytest.raises(Interruption):
-        # Many enough to take longer than two signals; without end, a failure of this test would take all memory.
+        # Enough parts to take longer than two signals. An endless iterator would use up all memory if this test failed.
         push.send_multipart(itertools.repeat(b"", 8_000_000))
     assert push.stats()["sent"] == 0
     push.send(b"the next one")

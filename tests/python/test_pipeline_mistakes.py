@@ -207,7 +207,7 @@ def test_the_end_of_a_producer_after_its_time(close):
 @any_form
 def test_the_end_of_a_producer_with_a_spool(directory, close):
     close(None, timeout_s=0.1, spool=directory)
-    # The row is there for the next one.
+    # The next follower still gets the row.
     again = pipeline.Producer(NOBODY, spool=directory)
     assert again.stats()["unacknowledged"] == 1
     again.close(0)

@@ -96,7 +96,7 @@ def test_every_field_of_a_row(collector):
         assert (row["timestamp"], row["timestampType"]) == (when, 0)
 
 
-def test_what_is_not_a_row(collector):
+def test_a_value_that_is_not_a_row(collector):
     with Producer(collector.endpoint) as producer:
         for wrong in (5, None, [b"a"]):
             with pytest.raises(TypeError):

@@ -129,7 +129,7 @@ def test_a_collector_that_is_gone():
         with pytest.raises(NotAcknowledged):
             await delivery
 
-        # Its patience may be over at the first row already, or at the one there is no room for.
+        # Its timeout may expire at the first row, or at the row that has no room.
         producer = zeroxide.asyncio.Producer(NOBODY, timeout_s=0.3, max_unacked_rows=2)
         with pytest.raises(CollectorGone):
             for _ in range(3):

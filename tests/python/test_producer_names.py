@@ -71,7 +71,7 @@ def test_rows_of_others_in_between_cause_no_repetition_and_no_loss(directory, ca
 
 
 def test_a_producer_learns_that_acknowledged_rows_are_gone(directory):
-    """From an older copy of the folder, which another producer has used since."""
+    """The log is restored from an older copy of the folder, which another producer has used since."""
     told = []
     with process(directory / "log") as collector:
         endpoint = collector.endpoint
@@ -173,7 +173,7 @@ def test_a_row_that_is_too_large_does_not_block_an_asyncio_producer(directory):
 
 
 def test_a_bit_that_flips_in_a_spool_does_not_block_other_rows(directory):
-    """In every file of the spool, at many positions: only the affected rows are set aside."""
+    """A flipped bit, in any file and at many positions, sets aside only the affected rows."""
     with process(directory / "log") as collector:
         collector.kill()
         endpoint = collector.endpoint
@@ -206,7 +206,7 @@ def test_a_bit_that_flips_in_a_spool_does_not_block_other_rows(directory):
 
 
 def spread(size):
-    """Some positions in a file, more of them near its beginning."""
+    """Returns some positions in a file, more of them near its beginning."""
     return sorted(
         {at for at in (*range(0, 100, 7), *range(0, size, max(size // 25, 1))) if at < size}
     )
@@ -278,7 +278,7 @@ def test_reading_deletes_nothing_and_groups_can_be_dropped(directory):
         assert not client.drop_group("stale")
         assert collector.drop_group("reports")
         client.commit("reports", 500)
-        # Retention has run twice since.
+        # Retention has run twice in the meantime.
         eventually(lambda: collector.stats()["uptime_seconds"] >= 3)
         assert client.info().earliest == 0
     with Collector(directory / "log", retention_groups=True) as collector:

@@ -1,4 +1,4 @@
-"""The README, which is PyPI's page as well: its programs run, and its links lead somewhere from anywhere."""
+"""The README, which is PyPI's page as well: its programs run, and its links work from any page."""
 
 import re
 import subprocess
@@ -18,7 +18,7 @@ PROGRAMS = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
 
 
 def setting(name: str) -> str:
-    """An address out of mkdocs.yml, which is the one place that decides."""
+    """Returns an address from mkdocs.yml, which is where these addresses are set."""
     found = re.search(rf"^{name}: (\S+)$", (ROOT / "mkdocs.yml").read_text(), re.MULTILINE)
     assert found is not None, name
     return found[1]

@@ -52,7 +52,7 @@ def private_hosts(tmp_path):
 
 @pytest.mark.zeroxide_only
 def test_all_addresses_are_tried(private_hosts):
-    """The address with a server is found, whichever it is; libzmq only tries the first."""
+    """The address that has a server is found, in any order; libzmq only tries the first."""
     ran = subprocess.run(
         [*private_hosts, sys.executable, "-c", PROGRAM], capture_output=True, text=True, timeout=60
     )

@@ -121,7 +121,7 @@ def waiting(router):
 @pytest.mark.zeroxide_only
 @pytest.mark.parametrize("handover", [0, 1])
 def test_the_owner_of_another_key_cannot_take_a_name(zmq, sockets, handover):
-    """Even without a list of keys."""
+    """This holds even without a list of keys."""
     public, secret = zmq.curve_keypair()
     router = sockets.bound(
         zmq.ROUTER,

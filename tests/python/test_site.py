@@ -185,13 +185,13 @@ def test_diagrams_follow_the_scheme_of_the_reader(site: Path) -> None:
 
 
 def luminance(colour: str) -> float:
-    """Of a colour as #rrggbb, by WCAG 2."""
+    """Returns the luminance of a colour such as #rrggbb, by WCAG 2."""
     parts = [int(colour[place : place + 2], 16) / 255 for place in (1, 3, 5)]
     red, green, blue = [v / 12.92 if v <= 0.03928 else ((v + 0.055) / 1.055) ** 2.4 for v in parts]
     return 0.2126 * red + 0.7152 * green + 0.0722 * blue
 
 
-# The theme's own grounds: pages and code.
+# The background colours of the theme, for pages and code.
 GROUNDS = {"default": ("#ffffff", "#f5f5f5"), "slate": ("#1e2129", "#272a35")}
 
 

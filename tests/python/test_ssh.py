@@ -133,7 +133,7 @@ def test_random_ports_differ(tunnel):
 
 
 def test_forwarding_for_paramiko(zmq):
-    """The part of this package, with a transport that opens plain connections."""
+    """Tests the part of this package with a transport that opens plain connections."""
     forward = importlib.import_module(f"{zmq.__name__}.ssh.forward")
 
     class Transport:

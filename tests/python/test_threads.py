@@ -10,7 +10,7 @@ from support import Background, eventually
 
 
 def test_a_socket_moves_between_threads(zmq, sockets):
-    """Created in one thread, and used in others, one after the other."""
+    """Sockets are created in one thread, and used in others, one after the other."""
     pull, push = sockets.pair(zmq.PULL, zmq.PUSH)
     for number in range(10):
         Background(push.send, b"%d" % number).result()

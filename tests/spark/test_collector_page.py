@@ -136,7 +136,7 @@ def test_the_page_asks_for_the_token(collector, browser):
     )
     browser.until("return document.querySelector('#state').className", "fine".__eq__)
     assert browser.run(form) is False
-    # Rows need it, too.
+    # Rows need the token, too.
     collector.append([b"a row"])
     browser.run("document.querySelector('#look').requestSubmit()")
     browser.until("return document.querySelector('#rows').textContent", lambda t: "a row" in t)

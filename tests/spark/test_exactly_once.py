@@ -51,7 +51,7 @@ def test_a_batch_write(spark, collector, published):
     )
     write(frame, collector, topic="t")
     rows = published()
-    # In the order of the partitions, and of their rows.
+    # Rows are in the order of the partitions, and in order within each.
     assert [int(row["value"]) for row in rows] == list(range(20_000))
     assert [row["offset"] for row in rows] == list(range(20_000))
     first = rows[0]

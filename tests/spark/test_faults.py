@@ -118,7 +118,7 @@ def test_an_empty_collector_in_its_place(tmp_path, query):
 
 
 def test_a_flipped_bit(tmp_path, query):
-    """Even under a running collector, which checks rows before it serves them."""
+    """This holds even for a running collector, which checks rows before it serves them."""
     with Collector(tmp_path, segment_bytes=SEGMENT) as collector:
         fill(collector, 0, 5000)
         victim = segments(tmp_path)[3]
@@ -191,7 +191,7 @@ def test_the_disk_is_full_while_producing(small_disk, query):
         reader = query(collector.endpoint)
         filler.write_bytes(bytes(4 << 20))
         with Producer(collector.endpoint, name="p", timeout_s=None) as producer:
-            # More than fits.
+            # These are more rows than fit.
             producer.send_batch([b"%06d" % number + bytes(94) for number in range(30_000)])
             waited = 0
             while collector.stats()["state"] == "fine":

@@ -157,7 +157,7 @@ def test_wrong_options_of_batches(given, said):
 
 
 def test_every_option_is_documented():
-    """On the page and in the module's docstring."""
+    """The page and the module's docstring list every option."""
     asked = re.compile(
         r'(?:text|choice|flag|number|names|where|time|duration|hours)\(\s*"([\w.]+)"'
     )

@@ -104,7 +104,7 @@ class TestFirstBatchAgain:
         assert at(start) == 110 + more
         rows, _ = read_all(reader, reader.partitions(start, end))
         assert offsets_of(rows) == list(range(100, 110))
-        # And then continues from there, without a batch if there are no rows.
+        # The query then continues from there, without a batch if there are no rows.
         end, rows = run(reader, end)
         assert offsets_of(rows) == list(range(110, 110 + min(more, 10 if given else more)))
 

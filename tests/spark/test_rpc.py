@@ -111,7 +111,7 @@ def test_an_exception_of_the_function_reaches_the_caller(service):
     started = service(fails)
     with pytest.raises(RpcError, match=r"(?s)service at tcp.*LookupError: no such device: 3"):
         list(calls(started).make(bodies(10)))
-    # And the service continues.
+    # The service continues.
     assert list(calls(started).make(bodies(3))) == [b"0", b"1", b"2"]
 
 

@@ -118,7 +118,7 @@ def test_write(spark, bound, background):
     done.join()
     assert sorted(int(message[2]) for message in messages) == list(range(10_000))
     headers = [message[4].decode().split(",") for message in messages]
-    # One batch of one job, from two partitions, each at the first attempt, each row marked.
+    # There is one batch of one job, from two partitions, each at the first attempt, and each row is marked.
     assert len({query for query, *_ in headers}) == 1
     assert {(batch, attempt) for _, batch, _, attempt, _ in headers} == {("0", "0")}
     assert {(partition, int(row)) for _, _, partition, _, row in headers} == {

@@ -163,7 +163,7 @@ def test_an_older_batch_is_an_error(collector, task, make):
     for said in ("batch 0 of query q", LOG["endpoint"], "checkpoint", "'queryName'", "another"):
         assert said in str(error.value)
     assert collector.values() == [b"a"]
-    # Without rows, none can be missing.
+    # A batch without rows cannot miss any.
     write.publish([Staged("q", 0, 0, 5, 1, 0)])
 
 
@@ -245,7 +245,7 @@ def test_abort_discards_staged_rows(collector, task):
     sent = write.write(iter([batch(value=["a"])]))
     write.abort([sent, None], 0)
     assert not collector.staged["q", 0]
-    # A collector that is gone does not hide the reason of the failure.
+    # The error about an unavailable collector does not hide the reason of the failure.
     collector.fails = True
     write.abort([sent], 0)
 

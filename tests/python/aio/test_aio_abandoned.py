@@ -1,4 +1,4 @@
-"""Sockets of asyncio: a result that was there at once and that no code has seen goes back to the socket."""
+"""Sockets of asyncio: an immediate result that no code has seen goes back to the socket."""
 
 import asyncio
 import contextlib
@@ -35,7 +35,7 @@ def _serialized(pull):
     return pull.recv_serialized(lambda parts: parts.pop())
 
 
-# The calls that receive.
+# The receiving calls.
 FORMS = {
     "recv": lambda pull: pull.recv(),
     "recv, copy=False": lambda pull: pull.recv(copy=False),
@@ -68,7 +68,7 @@ async def _arrived(pull, count):
 
 
 async def _all(pull):
-    """The messages that are there."""
+    """Returns the messages that have arrived."""
     messages = []
     while await pull.poll(0):
         messages.append(await pull.recv_multipart())
@@ -127,7 +127,7 @@ async def _raise():
 
 
 def test_dropped_results_keep_their_order(zmq, pipe):
-    """Whichever is dropped first, also if it had been received twice."""
+    """The order is kept whichever future is dropped first, even if a message was received twice."""
     pull, push = pipe
 
     async def main():
@@ -202,7 +202,7 @@ def test_a_result_that_was_seen_stays(zmq, pipe):
 
         await push.send_batch([b"%d" % number for number in range(7)])
         await _arrived(pull, 7)
-        # Each of these hands it out.
+        # Each of these calls hands out the message.
         call = pull.recv()
         assert (call.result(), call.result(), await call) == (b"0", b"0", b"0")
         call = pull.recv()
@@ -270,7 +270,7 @@ def test_what_a_function_of_asyncio_does_not_hand_out_goes_back(zmq, pipe, funct
 
 
 @pytest.mark.parametrize("function", [_gathered, _shielded])
-def test_what_comes_later_goes_back_too(zmq, pipe, function):
+def test_a_message_that_arrives_later_goes_back_too(zmq, pipe, function):
     """The result of a waiting call is set, but no code asks for it."""
     pull, push = pipe
 
@@ -303,7 +303,7 @@ def test_a_result_that_waited_and_is_dropped_goes_back(zmq, pipe, receive):
 
 
 def test_when_the_turn_is_over(zmq, pipe, receive):
-    """A result for which others have their turn first goes back, too."""
+    """A result goes back, too, if other tasks have their turn before it is returned."""
     pull, push = pipe
 
     async def main():
@@ -349,7 +349,7 @@ def test_a_full_queue_takes_it_back(zmq, sockets):
         while push.send(b"%d" % len(sent)).done():
             sent.append([b"%d" % len(sent)])
         call = pull.recv()
-        # Its room is taken by the send that waited.
+        # The send that waited takes the room of that message.
         await turns()
         del call
         sent.append([b"%d" % len(sent)])
@@ -437,7 +437,7 @@ def test_a_socket_and_its_call_are_collected(zmq, aio, context):
 
 
 def test_sends_that_found_room_have_left(zmq, pipe):
-    """A send has nothing to give back: it is done, whatever becomes of its future."""
+    """A send has nothing to give back: the message is sent, even if the future is dropped."""
     pull, push = pipe
 
     async def main():

@@ -106,7 +106,7 @@ def test_async_for(run, zmq, pipe):
         await push.send(b"not taken")
         assert await task == [b"a", [b"b", b"c"], b"last"]
         assert await pull.recv() == b"not taken"
-        # Closing ends it, whether or not it waits.
+        # Closing ends the iteration, whether it waits or not.
         task = asyncio.ensure_future(consume())
         await turns()
         pull.close()
@@ -174,7 +174,7 @@ def test_a_burst_wakes_the_loop_once(zmq, pipe):
 
 
 def test_messages_that_no_call_waits_for_do_not_wake_the_loop(zmq, pipe):
-    """Both before and after a call has waited."""
+    """This holds before and after a call has waited."""
     pull, push = pipe
     selector = CountingSelector()
 

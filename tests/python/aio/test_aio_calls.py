@@ -66,7 +66,7 @@ FORMS = {
 
 
 def plain(received):
-    """Frames as their bytes."""
+    """Replaces frames by their bytes."""
     if isinstance(received, list):
         return [plain(part) for part in received]
     return getattr(received, "bytes", received)

@@ -30,7 +30,7 @@ def cancellations(aio, *others):
 
 
 async def turns_before(awaitable):
-    """Whether the loop turns before the result is there."""
+    """Returns whether the loop turns before the result is set."""
     turned = []
     asyncio.get_running_loop().call_soon(turned.append, True)
     await awaitable
@@ -255,7 +255,7 @@ def test_generators_of_tornado_let_others_run(zmq, sockets):
     "form", ["recv", "string", "frame", "recv at once", "string at once", "frame at once"]
 )
 def test_a_cancelled_task_loses_no_message(run, zmq, aio, pipe, form):
-    """Even if the task is cancelled while it lets other tasks run."""
+    """No message is lost even if the task is cancelled while it lets other tasks run."""
     pull, push = pipe
     receive = RECEIVING[form]
     count = 200_000

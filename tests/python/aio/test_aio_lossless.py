@@ -47,7 +47,7 @@ def test_cancelled_between_result_and_wakeup(run, pipe, form):
 
 @pytest.mark.parametrize("parts", [1, 3])
 def test_done_and_cancelled_in_one_turn(zmq, pipe, parts):
-    """The same, forced, with several tasks: their messages are received again in order."""
+    """The same is forced for several tasks: their messages are received again, in order."""
     pull, push = pipe
 
     async def main():
@@ -313,7 +313,7 @@ def test_a_returned_message_keeps_its_sender(zmq, sockets):
 
 
 def test_parts_come_back_to_the_thread_that_received_them(run, pipe):
-    """Whichever thread releases them."""
+    """It does not matter which thread releases the futures."""
     pull, push = pipe
 
     async def main():
@@ -351,7 +351,7 @@ def test_an_error_of_one_call_does_not_reach_another(zmq, aio, sockets, context)
         push._shadow_sock.send(b"x")
         while not pull.stats()["queued_in"]:
             pass
-        # Joins the waiting calls, and thereby serves them.
+        # This call joins the waiting calls, which serves them.
         second = pull.recv()
         assert not first.done() and not second.done()
         await turns()

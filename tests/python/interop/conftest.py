@@ -1,4 +1,4 @@
-"""The other process, and what it needs."""
+"""The other process, and its endpoints."""
 
 import itertools
 from collections.abc import Callable, Iterator

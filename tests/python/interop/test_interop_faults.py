@@ -193,7 +193,7 @@ def test_killed_subscriber_is_unsubscribed(zmq, sockets, new_peer, transport):
 
 @pytest.mark.zeroxide_only
 def test_dead_workers_get_nothing(zmq, sockets, new_peer):
-    """Of two workers one is killed; from then on the other gets everything."""
+    """One of two workers is killed; from then on, the other one gets everything."""
     push = sockets.bound(zmq.PUSH)
     monitor = push.get_monitor_socket(zmq.EVENT_DISCONNECTED)
     doomed, other = new_peer(), new_peer()
@@ -324,7 +324,7 @@ def test_heartbeats_find_the_frozen(zmq, sockets, new_peer, transport, binds):
     """The connection to a stopped process ends, and is made again when the process continues."""
     peer = new_peer()
     ours = sockets.context.socket(zmq.DEALER)
-    # Soon, but not because a busy machine took its time.
+    # The timeout is short, but longer than the pauses of a busy machine.
     ours.heartbeat_ivl, ours.heartbeat_timeout = 50, 600
     monitor = ours.get_monitor_socket(zmq.EVENT_DISCONNECTED | zmq.EVENT_HANDSHAKE_SUCCEEDED)
     theirs = peer.socket(zmq.DEALER)

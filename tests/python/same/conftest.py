@@ -26,7 +26,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         return
     for item in items:
         if better := item.get_closest_marker("differs"):
-            # Strict: a difference that no longer exists must not stay documented.
+            # Strict, because a difference that no longer exists must not stay documented.
             item.add_marker(pytest.mark.xfail(reason=better.args[0], strict=True))
 
 

@@ -7,7 +7,7 @@ import pytest
 
 @pytest.fixture
 def endpoint(sockets, zmq, transport):
-    """An endpoint that is currently free."""
+    """Returns an endpoint that is currently free."""
     with sockets.bound(zmq.DEALER, transport) as socket:
         endpoint = socket.last_endpoint.decode()
         socket.unbind(endpoint)

@@ -82,7 +82,7 @@ def test_socket_of_another_context_by_name(zmq, decorators):
 def test_decorated_function_keeps_its_name(zmq, decorators):
     @decorators.socket(zmq.PUSH)
     def work(socket):
-        """What it does."""
+        """Does nothing."""
 
     assert (work.__name__, work.__doc__) == ("work", "What it does.")
 

@@ -556,7 +556,7 @@ def test_unknown_arguments(pipe, method):
 
 
 def test_missing_room_is_reported_at_the_first_part(zmq, context):
-    """After `Again`, the program starts the message again, so nothing of the attempt may remain."""
+    """After `Again`, the program starts the message again, so no part of the first attempt may remain."""
     with context.socket(zmq.DEALER) as dealer, context.socket(zmq.DEALER) as peer:
         for _ in range(3):
             with pytest.raises(zmq.Again):

@@ -249,7 +249,7 @@ def test_options_of_this_socket(zmq, context, kind, option, value):
 @pytest.mark.differs("what cannot do what it says is refused")
 @pytest.mark.parametrize(("kind", "option"), [("REP", "ROUTER_RAW"), ("PUB", "XPUB_MANUAL")])
 def test_options_that_would_silence_a_socket(zmq, context, kind, option):
-    """A REP finds no envelope in raw bytes, and a PUB's program never receives subscriptions."""
+    """Raw bytes have no envelope for a REP, and the program of a PUB never receives subscriptions."""
     with pytest.raises(zmq.ZMQError) as caught:
         context.socket(getattr(zmq, kind)).set(getattr(zmq, option), 1)
     assert caught.value.errno == zmq.EINVAL

@@ -13,7 +13,7 @@ def authenticator(part, context):
 
 
 def arrives(zmq, part, server, client, endpoint="tcp://127.0.0.1:*"):
-    """Whether a message gets through, or the handshake failed."""
+    """Returns whether a message arrives; False if the handshake failed."""
     handshakes = zmq.EVENT_HANDSHAKE_SUCCEEDED | zmq.EVENT_HANDSHAKE_FAILED_AUTH
     monitor = client.get_monitor_socket(handshakes | zmq.EVENT_HANDSHAKE_FAILED_NO_DETAIL)
     monitor.rcvtimeo = 20_000
@@ -37,7 +37,7 @@ def test_authenticator_runs(zmq, authenticator):
     def restarted():
         try:
             authenticator.start()
-        except zmq.ZMQError as error:  # libzmq gives the name back in the background
+        except zmq.ZMQError as error:  # libzmq releases the name in the background
             assert error.errno == zmq.EADDRINUSE
             return False
         return True

@@ -25,7 +25,7 @@ def keep(socket):
 
 
 def forget():
-    """The test is over."""
+    """Raised when the test is over."""
     _kept.clear()
 
 

@@ -131,7 +131,7 @@ def test_no_byte_of_a_handshake_can_be_changed(zmq, context, curve, middle, dire
         push = context.socket(zmq.PUSH)
         push.linger = 0
         push.handshake_ivl = 200
-        # Once is enough.
+        # One change is enough.
         push.reconnect_ivl = -1
         for name, value in client.items():
             setattr(push, name, value)

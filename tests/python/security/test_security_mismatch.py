@@ -17,7 +17,7 @@ SOON = 1000
 SECURED = {"secret_key": SERVER[1], "allow": [CLIENT[0]]}
 OPEN = {}
 
-# Each with the options of both sides, and the words that the server and the client find for it.
+# Each row has the options of both sides, and the words of the server and of the client about the mismatch.
 SOCKETS = {
     "no key": (SECURED, {}, 'expected mechanism CURVE, the peer uses "NULL"', '"CURVE"'),
     "another server's key": (
@@ -69,7 +69,7 @@ def test_the_events_of_both_sockets(context, mismatch):
         assert at_the_client in events[1].recv(SOON).reason
 
 
-# Each with what the client's error says, the kind the collector counts it as, and its words.
+# Each row has the text of the client's error, the collector's counter, and the collector's words.
 COLLECTORS = {
     "no key": ("asks for CURVE, and this side has no keys", "mechanism", '"NULL"'),
     "another server's key": ("server_key is not the collector's public key", "server-key", "HELLO"),
@@ -99,7 +99,7 @@ def test_the_error_of_a_client_and_the_counters_of_its_collector(directory, mism
     server, keys, *_ = SOCKETS[mismatch]
     at_the_client, kind, at_the_collector = COLLECTORS[mismatch]
     with pipeline.Collector(directory / "log", **server) as collector:
-        # A refusal: `CollectorGone` would be the error of a timeout.
+        # A refusal, not a timeout, whose error would be `CollectorGone`.
         with pytest.raises(pipeline.Refused, match=at_the_client) as caught:
             use(collector.endpoint, keys)
         assert caught.value.code == "denied"
