@@ -53,8 +53,11 @@ faults:
 	$(VENV_PYTHON) -m pytest tests/spark/test_faults.py -v
 
 bench: bench-environment
+ifneq (,$(findstring ablation,$(BENCH)))
+	cargo bench -p zeroxide-benches --features ablation --bench ablation
+else
 ifndef BENCH
-	cargo bench -p zeroxide-benches
+	cargo bench -p zeroxide-benches --features ablation
 	cargo bench --bench sockets
 endif
 	$(BENCH_PYTHON) benches/python/bench.py --out build/bench $(BENCH)
@@ -62,6 +65,7 @@ endif
 	$(BENCH_PYTHON) benches/python/dissect.py --out build/bench $(BENCH)
 ifndef BENCH
 	$(VENV_PYTHON) -m pytest benches/python --results build/bench/results.json
+endif
 endif
 
 bench-quick:

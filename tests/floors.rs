@@ -35,6 +35,7 @@ const CORE: &[&[&str]] = &[
     &["error"],
     &["access"],
     &["options"],
+    &["pace"],
     &["sys"],
     &["signal", "resolver"],
     &["reactor"],

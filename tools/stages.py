@@ -60,6 +60,9 @@ def clippy(runner: Runner) -> None:
         "--locked",
         "--workspace",
         "--all-targets",
+        # The benchmark of the policies is built with it only.
+        "--features",
+        "zeroxide-benches/ablation",
         "--",
         "-D",
         "warnings",

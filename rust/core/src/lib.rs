@@ -34,6 +34,7 @@ mod listener;
 mod mailbox;
 mod monitor;
 mod options;
+mod pace;
 mod patterns;
 mod pipe;
 mod poller;
@@ -59,6 +60,9 @@ pub use crate::monitor::{EventKind, MonitorEvent, Party};
 pub use crate::options::{
     CONTEXT_OPTIONS, ContextOptions, ContextRow, Kind, OptionRow, SOCKET_OPTIONS, Value, ids,
 };
+#[cfg(feature = "ablation")]
+#[doc(hidden)]
+pub use crate::pace::{Policy, switch_off};
 pub use crate::patterns::{Counters, DropReason};
 pub use crate::poller::{POLLERR, POLLIN, POLLOUT, POLLPRI, PollItem, Target, poll};
 pub use crate::proxy::{Proxy, SideStats};

@@ -2,8 +2,9 @@
 //!
 //! Engine and stream are one object behind one lock, driven by whoever holds it. The I/O thread is the default driver.
 //! A thread that sends on an idle connection writes to the wire itself ([`Session::send_inline`]) and so saves two
-//! thread hand-offs; when messages come faster than that, or writing them takes too much of its time ([`allowance`]), the
-//! I/O thread takes over and batches. A thread that waits for messages reads them off the wire itself ([`line`]).
+//! thread hand-offs; if messages come faster than that, or writing them takes too much of its time, the I/O thread
+//! takes over and batches. A thread that waits for messages reads them off the wire itself ([`line`]).
+//! [`pace`](crate::pace) decides both.
 //!
 //! On the connecting side the session and its pipe outlive connections, the pipe only for as long as it is the same peer
 //! that comes back, as far as that is known; on the accepting side they end with theirs.
@@ -20,7 +21,6 @@
 //! | `Draining` | the peer's kernel has everything, the peer closed, or was silent for a second: the end |
 
 mod admission;
-mod allowance;
 mod backlog;
 mod connect;
 mod driver;
@@ -53,6 +53,7 @@ use crate::error::Result;
 use crate::io_thread::IoHandle;
 use crate::monitor::{EventKind, MonitorEvent, Party};
 use crate::options::Options;
+use crate::pace::Writing;
 use crate::patterns;
 use crate::pipe::{Limit, Line, Pipe, PipeConfig, PipeEvent, PipeId, PipeOwner};
 use crate::port::SocketPort;
@@ -96,7 +97,6 @@ struct State {
     resolved: Option<Result<Vec<Target>>>,
     /// Since when the socket's end is closed, and until when to go on delivering (`None` inside = for ever).
     closing: Option<Option<Instant>>,
-    last_output: Instant,
     backlog: Backlog,
     /// What the connection has of the context's memory budget.
     share: Option<Share>,
@@ -141,15 +141,12 @@ struct Connection {
     broken: bool,
     /// All that the peer said was read, and that it has finished.
     finished: bool,
-    /// When the kernel was last asked for anything that would have shown a hang-up.
-    looked: Instant,
     /// The handshake was finished; stays true when the engine has closed.
     was_ready: bool,
     admission: Admission,
     /// Something from the peer went into the pipe.
     heard: bool,
-    /// Messages it has sent since this side last wrote.
-    unanswered: u32,
+    writing: Writing,
     driver: Driver,
     /// Why the connection is over, as a thread that drove it has found out.
     ended: Option<CloseReason>,
@@ -229,7 +226,6 @@ impl Session {
                 connecter,
                 resolved: None,
                 closing: None,
-                last_output: now,
                 backlog: Backlog::default(),
                 share: None,
                 loans: 0,
@@ -433,11 +429,10 @@ impl Connection {
             hung_up: false,
             broken: false,
             finished: false,
-            looked: now,
             was_ready: false,
             admission: Admission::default(),
             heard: false,
-            unanswered: 0,
+            writing: Writing::new(now),
             driver: Driver::new(),
             ended: None,
             given: 0,

@@ -9,7 +9,8 @@ use std::ops::ControlFlow;
 use zeroxide_proto::frame::{Frame, Kind};
 use zeroxide_proto::message::Message;
 
-use self::gathering::{AUDIENCE_MIN, Gathering};
+use self::gathering::Gathering;
+use crate::pace::AUDIENCE_MIN;
 use crate::pipe::{Pipe, PipeId};
 
 /// The reason why a message was not delivered.

@@ -1,30 +1,27 @@
-//! Memory that a backlog took, back to the system once the backlog is gone: an allocator keeps what is freed, and after a
+//! Returns the memory of a backlog to the system once the backlog is gone: an allocator keeps what is freed, and after a
 //! burst that is as much as ever waited.
 
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
-/// Bytes that are worth the milliseconds that giving memory back costs.
-const LARGE: u64 = 8 << 20;
-/// Whether so many bytes that have moved, and were freed here and there since, are worth it.
+use crate::pace::{BACKLOG_GONE, BACKLOG_LARGE};
+
+/// Whether `moved` bytes, which were freed here and there since, are worth it.
 pub(super) fn is_large(moved: usize) -> bool {
-    moved as u64 >= LARGE
+    moved as u64 >= BACKLOG_LARGE
 }
 
-/// How long no more than that must have waited. A burst that comes back sooner finds the memory still there.
-const AFTER: Duration = Duration::from_millis(100);
-
-/// Whether and when to give memory back.
+/// Whether and when to return memory.
 #[derive(Default)]
 pub(super) struct Backlog {
     look_at: Option<Instant>,
 }
 
 impl Backlog {
-    /// So many bytes wait now.
+    /// `bytes` wait now.
     #[inline]
     pub(super) fn note(&mut self, bytes: u64, now: Instant) {
-        if bytes >= LARGE {
-            self.look_at = now.checked_add(AFTER);
+        if bytes >= BACKLOG_LARGE {
+            self.look_at = now.checked_add(BACKLOG_GONE);
         }
     }
 
@@ -33,7 +30,7 @@ impl Backlog {
         self.look_at
     }
 
-    /// Time has passed, and so many bytes wait now. True when it is time to give memory back.
+    /// Time has passed, and `bytes` wait now. Returns true if it is time to return memory.
     pub(super) fn handle_timeout(&mut self, bytes: u64, now: Instant) -> bool {
         if self.look_at.is_none_or(|at| at > now) {
             return false;
@@ -43,7 +40,7 @@ impl Backlog {
         self.look_at.is_none()
     }
 
-    /// The end of it. True when there is memory to give back.
+    /// The connection ends. Returns true if there is memory to return.
     pub(super) fn end(&mut self) -> bool {
         self.look_at.take().is_some()
     }
@@ -57,17 +54,17 @@ mod tests {
     fn memory_goes_back_once_after_the_backlog_is_gone() {
         let start = Instant::now();
         let mut backlog = Backlog::default();
-        backlog.note(LARGE - 1, start);
+        backlog.note(BACKLOG_LARGE - 1, start);
         assert_eq!(backlog.poll_timeout(), None);
-        backlog.note(LARGE, start);
+        backlog.note(BACKLOG_LARGE, start);
         assert!(!backlog.handle_timeout(0, start));
         // Still there: once more.
-        assert!(!backlog.handle_timeout(LARGE, start + AFTER));
-        assert_eq!(backlog.poll_timeout(), Some(start + 2 * AFTER));
-        assert!(backlog.handle_timeout(LARGE / 2, start + 2 * AFTER));
-        assert!(!backlog.handle_timeout(0, start + 3 * AFTER));
+        assert!(!backlog.handle_timeout(BACKLOG_LARGE, start + BACKLOG_GONE));
+        assert_eq!(backlog.poll_timeout(), Some(start + 2 * BACKLOG_GONE));
+        assert!(backlog.handle_timeout(BACKLOG_LARGE / 2, start + 2 * BACKLOG_GONE));
+        assert!(!backlog.handle_timeout(0, start + 3 * BACKLOG_GONE));
         assert!(!backlog.end());
-        backlog.note(LARGE, start);
+        backlog.note(BACKLOG_LARGE, start);
         assert!(backlog.end());
     }
 }

@@ -11,12 +11,7 @@
 use std::time::{Duration, Instant};
 
 use crate::io_thread::Interest;
-
-/// How long the guard waits before it looks for the first time. The interval doubles each time the guard finds that the
-/// connection was used in between, because each look takes a core away from a thread that may have a reply to give.
-const GUARD: Duration = Duration::from_millis(1);
-/// Upper bound on the guard's interval.
-const GUARD_MAX: Duration = Duration::from_millis(16);
+use crate::pace::{GUARD, GUARD_MAX};
 
 /// See the module text.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

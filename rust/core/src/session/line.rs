@@ -13,8 +13,9 @@ use std::time::Instant;
 use zeroxide_proto::error::CloseReason;
 
 use super::driver::Event;
-use super::traffic::{Input, READ_BUDGET, READ_ONCE};
+use super::traffic::Input;
 use super::{Connection, Link, Session, State};
+use crate::pace::{READ_BUDGET, READ_ONCE};
 use crate::pipe::{Line, Loan, Look};
 use crate::reactor::Token;
 

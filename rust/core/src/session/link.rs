@@ -6,11 +6,12 @@ use std::time::Duration;
 use zeroxide_proto::error::CloseReason;
 
 use super::backlog;
-use super::traffic::{Input, Output, READ_BUDGET};
+use super::traffic::{Input, Output};
 use super::{Link, Session, State};
 use crate::budget::Share;
 use crate::connecter::{Connecter, Setback};
 use crate::monitor::EventKind;
+use crate::pace::READ_BUDGET;
 use crate::patterns::{self, DropReason};
 use crate::reactor::Reactor;
 use crate::signal::deferring_wakes;

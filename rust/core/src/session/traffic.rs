@@ -14,25 +14,10 @@ use zeroxide_proto::socket_type::SocketType;
 use super::{Link, Session, State, driver, pipe_pair};
 use crate::budget::{Holder, Ruling, Share};
 use crate::monitor::EventKind;
+use crate::pace::{FLUSH_RUN, SLICES_MAX, WRITE_BUDGET, WRITE_MAX};
 use crate::patterns::{DropReason, Side};
 use crate::pipe::Pipe;
 use crate::port::Origin;
-
-/// How many bytes one connection may read in a turn of the I/O thread before its neighbours have theirs. No more of it lies
-/// in memory than need be then: a hundred connections that each read a megabyte ahead find none that is used again.
-pub(super) const READ_BUDGET: usize = 256 << 10;
-
-/// The budget of a thread that reads because it waits: no more than one read.
-pub(super) const READ_ONCE: usize = 1;
-
-/// How many bytes it may write. A peer that reads as fast as the socket sends would keep the thread for ever.
-const WRITE_BUDGET: usize = 4 << 20;
-
-/// How much is handed to one `sendmsg`.
-const WRITE_MAX: usize = 1 << 20;
-
-/// How many separate pieces one `sendmsg` takes.
-const SLICES_MAX: usize = 64;
 
 /// How an input turn ended.
 pub(super) enum Input {
@@ -99,7 +84,7 @@ impl Session {
                     Ruling::End => break Input::Closed(CloseReason::OutOfMemory),
                 }
             }
-            up.looked = now;
+            up.writing.note_look(now);
             let Ok(buffer) = up.engine.try_input() else {
                 break Input::Closed(CloseReason::OutOfMemory);
             };
@@ -203,7 +188,9 @@ impl Session {
                     continue;
                 }
                 up.heard = true;
-                up.unanswered = up.unanswered.saturating_add(u32::from(!frame.more()));
+                if !frame.more() {
+                    up.writing.note_message();
+                }
                 pipe.write_frame_taken(&mut frame);
                 // Published in runs, so that a long read wakes the socket while it goes on.
                 if pipe.unflushed() >= FLUSH_RUN {
@@ -302,7 +289,6 @@ impl Session {
         let State {
             link: Link::Up(up),
             pipe,
-            last_output,
             token,
             closing,
             ..
@@ -343,8 +329,7 @@ impl Session {
                     up.tail.note(n, up.engine.messages_transmitted());
                     budget = budget.saturating_sub(n);
                     moved = true;
-                    *last_output = now;
-                    up.unanswered = 0;
+                    up.writing.note_write(now);
                 }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                     up.writable = false;
@@ -383,9 +368,6 @@ impl Session {
 fn open(engine: &Engine, pipe: Option<&Pipe>) -> u64 {
     engine.held() as u64 + pipe.map_or(0, Pipe::weight_begun)
 }
-
-/// Inbound messages are published in runs of this many frames.
-const FLUSH_RUN: usize = 256;
 
 /// Adds what we know of a peer to what it said about itself, and instead of that.
 fn vouch(info: &mut PeerInfo, address: &str, descriptor: u64, authenticated: bool) {

@@ -11,14 +11,13 @@ use zeroxide_queue::mpsc::Queue;
 use super::entries::Endpoints;
 use super::monitor::Monitor;
 use super::parts::Parts;
-use super::patience::Patience;
 use super::phase::{Phase, PhaseCell, PhaseEvent};
 use super::post::Post;
 use super::returned::Returned;
-use super::rhythm::Rhythm;
 use super::totals::Totals;
 use crate::error::{Error, ErrorKind, Result};
 use crate::options::Options;
+use crate::pace::{Rhythm, Waiting};
 use crate::patterns::{self, Counters, Pattern, PatternSpec, PipeSet};
 use crate::pipe::{Line, PipeId};
 use crate::port::Origin;
@@ -36,9 +35,8 @@ pub(super) struct Core {
     /// Something in the mailbox must not wait for the application's next call.
     pub(super) urgent: AtomicBool,
     pub(super) parts: Parts,
-    /// Whether to look before sleeping, and whether to read messages that come several at a time oneself.
-    pub(super) patience: Patience,
-    pub(super) keeping_up: Patience,
+    /// What earlier waits say about the next one.
+    pub(super) waiting: Waiting,
     pub(super) state: Mutex<State>,
     pub(super) key: OnceLock<usize>,
     pub(super) monitors: Mutex<Vec<Monitor>>,
@@ -122,8 +120,7 @@ impl Core {
             mailbox: Queue::new(),
             urgent: AtomicBool::new(false),
             parts: Parts::default(),
-            patience: Patience::default(),
-            keeping_up: Patience::default(),
+            waiting: Waiting::default(),
             state: Mutex::new(State {
                 pattern: (spec.new)(),
                 pipes: PipeSet::new(),

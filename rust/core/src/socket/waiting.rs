@@ -1,64 +1,52 @@
-//! How a call waits for a message.
-//!
-//! Where messages come one at a time, from one connection, waiting for the I/O thread to bring them would cost two
-//! hand-offs between threads for each: the waiting thread reads itself. And who has just asked or answered can expect to
-//! hear more soon: it looks for a moment before it sleeps, as long as that pays off.
-//!
-//! The same goes for messages that come several at a time, as long as the thread that waits does nothing but receive, and
-//! keeps up with them: each wait costs one wake-up less, on a machine that may have no core to spare for a thread in
-//! between. A thread that finds more than one read can hold does not keep up, and is better off with the I/O thread reading
-//! while it works. While it sends as well, the I/O thread is at work on the connection anyway.
+//! How a call waits for a message: the thread that waits reads from the connection itself, or leaves that to the I/O
+//! thread, and spins for a moment before it sleeps, as [`pace`](crate::pace) decides.
 
 use std::sync::{Arc, Weak};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use super::core::{Core, State};
+use crate::pace::is_soon;
 use crate::pipe::{Line, Loan, Look};
 use crate::signal::{Beside, Woken};
 
-/// How long a thread looks before it sleeps. Going to sleep and being woken costs about as much.
-const LOOKING: Duration = Duration::from_micros(20);
-/// After a wait no longer than that the next one is expected to be as short.
-const SOON: Duration = Duration::from_micros(500);
-
-/// What a wait can do beside waiting.
+/// What a thread can do while it waits.
 pub(super) struct Outlook {
+    /// The connection that it may read from.
     line: Option<Arc<dyn Line>>,
-    /// Something was said to which there may be an answer.
-    answers: bool,
+    /// Something was sent that may be answered.
+    awaits_answer: bool,
 }
 
 impl Core {
     /// To be asked before each wait for a message.
     pub(super) fn outlook(&self, state: &mut State) -> Outlook {
         let rhythm = std::mem::take(&mut state.rhythm);
-        let one_by_one = rhythm.received <= 1;
-        let reads = one_by_one || !rhythm.sent && self.keeping_up.is_worth_it();
         let line = match state.pipes.only() {
-            Some(pipe) if reads => pipe.line(),
+            Some(pipe) if self.waiting.may_read_now(&rhythm) => pipe.line(),
             _ => None,
         };
         let before = std::mem::replace(&mut state.line, line.as_ref().map(Arc::downgrade));
         if line.is_none()
             && let Some(before) = before.and_then(|line| line.upgrade())
         {
-            // This wait goes on without it, and nobody else would look at it for a while.
+            // This wait goes on without the connection, which no other thread would look at for a while.
             before.release();
         }
         Outlook {
             line,
-            answers: one_by_one && rhythm.sent,
+            awaits_answer: rhythm.awaits_answer(),
         }
     }
 
-    /// Somebody else is to hear of what comes in: if nobody reads from a lent connection now, it looks after itself.
+    /// Another thread is to hear of new messages: if nobody reads from a lent connection now, the I/O thread takes it back.
     pub(super) fn release_line(&self, state: &State) {
         if let Some(line) = state.line.as_ref().and_then(Weak::upgrade) {
             line.release();
         }
     }
 
-    /// As [`release_line`](Self::release_line), for who does not wait for that: true if it is worth looking again.
+    /// Like [`release_line`](Self::release_line), for a caller that does not wait for the I/O thread. Returns true if it
+    /// is worth looking for a message again.
     pub(super) fn take_in(&self, state: &State) -> bool {
         let line = state.line.as_ref().and_then(Weak::upgrade);
         line.is_some_and(|line| line.take_in())
@@ -71,48 +59,46 @@ impl Core {
         ticket: u32,
         deadline: Option<Instant>,
     ) -> Woken {
-        let looks = outlook.answers && self.patience.is_worth_it();
+        let spins = self.waiting.may_spin_now(outlook.awaits_answer);
         if let Some(line) = &outlook.line
             && let Some(loan) = line.take_over()
         {
             let start = Instant::now();
-            let woken = self.drive(&**line, loan, looks, ticket, deadline);
+            let woken = self.drive(&**line, loan, spins, ticket, deadline);
             let soon = woken == Some(Woken::Notified)
-                && start.elapsed() < SOON
+                && is_soon(start.elapsed())
                 && !self.signal.has_others();
             line.give_back(loan, soon);
-            // Whoever came to watch meanwhile found the connection in use, and left it at that.
+            // A thread that began to watch meanwhile found the connection in use, and relies on this.
             if soon && self.signal.has_others() {
                 line.release();
             }
-            match woken {
-                Some(_) => self.keeping_up.went_well(),
-                None => self.keeping_up.was_in_vain(),
-            }
+            self.waiting.note_read(woken.is_some());
             if let Some(woken) = woken {
                 return woken;
             }
-        } else if looks && self.look_for_a_moment(ticket, || {}) {
+        } else if spins && self.waiting.spin(|| self.signal.ticket() != ticket) {
             return Woken::Notified;
         }
         self.signal.wait(ticket, deadline)
     }
 
-    /// `None`: the wait has to go on without the line.
+    /// Reads from the connection until the ticket is stale. Returns `None` if the wait has to go on without it.
     fn drive(
         &self,
         line: &dyn Line,
         loan: Loan,
-        looks: bool,
+        spins: bool,
         ticket: u32,
         deadline: Option<Instant>,
     ) -> Option<Woken> {
         let mut look = Look::Again;
-        if looks
-            && self.look_for_a_moment(ticket, || {
+        if spins
+            && self.waiting.spin(|| {
                 if look == Look::Again {
                     look = line.look(loan, false);
                 }
+                self.signal.ticket() != ticket
             })
         {
             return Some(Woken::Notified);
@@ -124,33 +110,12 @@ impl Core {
                 Beside::Woken(woken) => return Some(woken),
                 Beside::Impossible => break,
             }
-            // A peer that sends parts of a message without a pause leaves nothing to wait for.
+            // A peer that sends parts of a message without a pause keeps the descriptor readable all the time.
             if self.signal.ticket() == ticket && deadline.is_some_and(|at| at <= Instant::now()) {
                 return Some(Woken::TimedOut);
             }
         }
         None
-    }
-
-    /// True when the ticket became stale.
-    fn look_for_a_moment(&self, ticket: u32, mut look: impl FnMut()) -> bool {
-        look();
-        // What is there already would not have made the thread sleep, either: that says nothing for looking longer. Where
-        // the peer runs on the same core it is often so, and looking longer is what keeps the peer from answering.
-        if self.signal.ticket() != ticket {
-            return true;
-        }
-        let start = Instant::now();
-        while start.elapsed() < LOOKING {
-            std::hint::spin_loop();
-            look();
-            if self.signal.ticket() != ticket {
-                self.patience.paid_off();
-                return true;
-            }
-        }
-        self.patience.was_in_vain();
-        false
     }
 }
 

@@ -9,17 +9,8 @@ use zeroxide_proto::message::Message;
 use zeroxide_proto::run::Run;
 
 use super::{DropReason, PipeSet};
+use crate::pace::{AUDIENCE_MIN, GATHERED_MAX, GATHERED_RUN_MAX, GATHERING_PAUSE};
 use crate::pipe::PipeId;
-
-/// Minimum number of receivers for gathering.
-pub(super) const AUDIENCE_MIN: usize = 4;
-/// Maximum size of a gathered message. Longer ones are shared instead, because copying them costs too much.
-const MESSAGE_MAX: usize = 8 * 1024;
-/// Maximum size of a run, so that sending it begins in time.
-const RUN_MAX: usize = 64 * 1024;
-/// The number of further messages without another check, after one of the pipes had no room for a run or did not accept
-/// runs.
-const PAUSE: u8 = 15;
 
 /// Messages for the same pipes.
 #[derive(Default)]
@@ -54,7 +45,7 @@ impl PipeSet {
             self.publish_gathered();
             let room = if fits { self.room_for_run(audience) } else { 0 };
             if room == 0 {
-                self.pause = if fits { PAUSE } else { 0 };
+                self.pause = if fits { GATHERING_PAUSE } else { 0 };
                 return false;
             }
             self.gathering.get_or_insert_default().begin(audience, room);
@@ -150,7 +141,7 @@ impl PipeSet {
 impl Gathering {
     /// Whether the message is short enough.
     fn is_for(message: &Message) -> bool {
-        message.size() <= MESSAGE_MAX
+        message.size() <= GATHERED_MAX
     }
 
     #[inline]
@@ -176,7 +167,7 @@ impl Gathering {
         self.run.push(message);
         self.grown = true;
         self.room -= 1;
-        self.room == 0 || self.run.len() >= RUN_MAX
+        self.room == 0 || self.run.len() >= GATHERED_RUN_MAX
     }
 
     /// Takes the run and its pipes; the list goes back to [`reuse`](Self::reuse).

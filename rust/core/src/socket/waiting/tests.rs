@@ -3,6 +3,7 @@
 use std::os::fd::{AsFd, AsRawFd};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
 use zeroxide_proto::socket_type::SocketType;
 
@@ -157,7 +158,7 @@ fn stays_lent(pull: &Socket, fake: &Arc<Fake>) -> bool {
     let core = pull.core();
     let outlook = Outlook {
         line: Some(fake.clone()),
-        answers: false,
+        awaits_answer: false,
     };
     let woken = core.wait_for_message(&outlook, core.signal.ticket(), None);
     assert_eq!(woken, Woken::Notified);
@@ -195,35 +196,6 @@ fn who_comes_to_watch_while_a_connection_is_given_back_is_not_overlooked() {
     // A wait that took long is not expected to be followed by a short one.
     let soon = stays_lent(&pull, &fake);
     assert_eq!(fake.released(), usize::from(soon));
-}
-
-#[test]
-fn what_is_there_at_once_is_no_reason_to_look_for_longer() {
-    let (_context, pull) = pull();
-    let core = pull.core();
-    core.patience.was_in_vain();
-    assert!(!core.patience.is_worth_it());
-    // Not even looked for, then found by the only look.
-    assert!(core.look_for_a_moment(core.signal.ticket().wrapping_sub(1), || ()));
-    let ticket = core.signal.ticket();
-    assert!(core.look_for_a_moment(ticket, || core.signal.wake()));
-    core.patience.was_in_vain();
-    let passed = (0..).take_while(|_| !core.patience.is_worth_it()).count();
-    assert_eq!(passed, 3, "the first time in vain is not forgiven");
-    // Found by looking on.
-    let ticket = core.signal.ticket();
-    let mut looks = 0;
-    let found = core.look_for_a_moment(ticket, || {
-        looks += 1;
-        if looks == 2 {
-            core.signal.wake();
-        }
-    });
-    if found {
-        core.patience.was_in_vain();
-        assert!(!core.patience.is_worth_it());
-        assert!(core.patience.is_worth_it());
-    }
 }
 
 #[test]

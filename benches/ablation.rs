@@ -1,0 +1,270 @@
+//! The worth of each policy of `rust/core/src/pace.rs`: every row is measured with all policies, and without each one.
+//!
+//! `cargo bench -p zeroxide-benches --features ablation --bench ablation -- "one core"` picks rows by name. Each
+//! measurement is a process of its own, and all variants of a row take turns, so that a busy moment of the machine hits
+//! all of them. The figures are medians of the rounds; a policy is worth the difference to the first line.
+
+use std::env;
+use std::hint::black_box;
+use std::process::{Child, Command};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rustix::thread::{CpuSet, sched_setaffinity};
+use rustix::time::{ClockId, clock_gettime};
+use zeroxide::{Context, Frame, Message, Policy, Result, Socket, SocketType, Wait, switch_off};
+
+const ROUNDS: usize = 5;
+const WARM_UP: Duration = Duration::from_millis(100);
+const ROUND: Duration = Duration::from_millis(600);
+
+const POLICIES: [(&str, Option<Policy>); 9] = [
+    ("all policies", None),
+    ("without Write", Some(Policy::Write)),
+    ("without Turns", Some(Policy::Turns)),
+    ("without Gap", Some(Policy::Gap)),
+    ("without Allowance", Some(Policy::Allowance)),
+    ("without Read", Some(Policy::Read)),
+    ("without ReadRuns", Some(Policy::ReadRuns)),
+    ("without Between", Some(Policy::Between)),
+    ("without Spin", Some(Policy::Spin)),
+];
+
+struct Row {
+    name: &'static str,
+    columns: &'static [&'static str],
+    measure: fn() -> Result<Vec<f64>>,
+}
+
+const TRIPS: &[&str] = &["p50 us", "p99 us", "p99.9 us", "CPU us"];
+const MESSAGES: &[&str] = &["messages/s", "CPU us"];
+
+const ROWS: [Row; 5] = [
+    Row {
+        name: "REQ/REP 1 B tcp, round trip",
+        columns: TRIPS,
+        measure: round_trips,
+    },
+    Row {
+        name: "REQ/REP 1 B tcp, all on one core",
+        columns: TRIPS,
+        measure: || {
+            on_one_core();
+            round_trips()
+        },
+    },
+    Row {
+        name: "REQ/REP 1 B tcp, beside two spinning processes",
+        columns: TRIPS,
+        measure: || {
+            let _beside = [Spinner::start(), Spinner::start()];
+            round_trips()
+        },
+    },
+    Row {
+        name: "PUSH/PULL 64 B tcp",
+        columns: MESSAGES,
+        measure: || stream(SocketType::Pull, SocketType::Push, 1),
+    },
+    Row {
+        name: "PUB to 16 SUB 64 B tcp",
+        columns: MESSAGES,
+        measure: || stream(SocketType::Sub, SocketType::Pub, 16),
+    },
+];
+
+fn main() -> Result<()> {
+    let arguments: Vec<String> = env::args()
+        .skip(1)
+        .filter(|argument| !argument.starts_with("--"))
+        .collect();
+    match &arguments[..] {
+        [role] if role == "spin" => loop {
+            black_box(());
+        },
+        [role, row, policy] if role == "measure" => measure(row, policy),
+        _ => {
+            let wanted = arguments.first().map_or("", String::as_str);
+            for (index, row) in ROWS.iter().enumerate() {
+                if row.name.contains(wanted) {
+                    compare(index, row);
+                }
+            }
+            Ok(())
+        }
+    }
+}
+
+/// Measures a row in this process, and prints the figures for [`compare`].
+fn measure(row: &str, policy: &str) -> Result<()> {
+    let number = |text: &str| text.parse::<usize>().expect("a number");
+    if let Some(policy) = POLICIES[number(policy)].1 {
+        switch_off(policy);
+    }
+    let figures: Vec<String> = (ROWS[number(row)].measure)()?
+        .iter()
+        .map(f64::to_string)
+        .collect();
+    println!("{}", figures.join(" "));
+    Ok(())
+}
+
+fn compare(index: usize, row: &Row) {
+    let mut rounds = vec![Vec::new(); POLICIES.len()];
+    for _ in 0..ROUNDS {
+        for (policy, figures) in rounds.iter_mut().enumerate() {
+            let output = this_program(&["measure", &index.to_string(), &policy.to_string()])
+                .output()
+                .expect("this program runs");
+            let text = String::from_utf8_lossy(&output.stdout);
+            let round: Vec<f64> = text
+                .split_whitespace()
+                .map(|figure| figure.parse().expect("a figure"))
+                .collect();
+            assert_eq!(round.len(), row.columns.len(), "{}", row.name);
+            figures.push(round);
+        }
+    }
+    println!("{}", row.name);
+    print!("  {:<20}", "");
+    row.columns.iter().for_each(|name| print!("{name:>12}"));
+    println!();
+    for ((name, _), figures) in POLICIES.iter().zip(&rounds) {
+        print!("  {name:<20}");
+        for column in 0..row.columns.len() {
+            let mut values: Vec<f64> = figures.iter().map(|round| round[column]).collect();
+            values.sort_by(f64::total_cmp);
+            print!("{:>12.1}", values[values.len() / 2]);
+        }
+        println!();
+    }
+}
+
+fn this_program(arguments: &[&str]) -> Command {
+    let mut command = Command::new(env::current_exe().expect("this program has a path"));
+    command.args(arguments);
+    command
+}
+
+/// A process that uses all it gets of a core.
+struct Spinner(Child);
+
+impl Spinner {
+    fn start() -> Spinner {
+        Spinner(this_program(&["spin"]).spawn().expect("this program runs"))
+    }
+}
+
+impl Drop for Spinner {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+fn on_one_core() {
+    let mut cores = CpuSet::new();
+    cores.set(0);
+    sched_setaffinity(None, &cores).expect("core 0 can be used");
+}
+
+/// The CPU time of this process, in microseconds.
+fn cpu_us() -> f64 {
+    let time = clock_gettime(ClockId::ProcessCPUTime);
+    time.tv_sec as f64 * 1e6 + time.tv_nsec as f64 / 1e3
+}
+
+/// A socket in a context of its own.
+fn connected(endpoint: &str, kind: SocketType) -> Result<Socket> {
+    let socket = Context::new().socket(kind)?;
+    socket.connect(endpoint)?;
+    Ok(socket)
+}
+
+fn round_trips() -> Result<Vec<f64>> {
+    let rep = Context::new().socket(SocketType::Rep)?;
+    let req = connected(&rep.bind("tcp://127.0.0.1:*")?, SocketType::Req)?;
+    thread::scope(|scope| {
+        scope.spawn(|| -> Result<()> {
+            loop {
+                let request = rep.recv(Wait::Forever)?;
+                if request.head().is_empty() {
+                    return Ok(());
+                }
+                rep.send(request, Wait::Forever)?;
+            }
+        });
+        let (start, mut trips, mut cpu) = (Instant::now(), Vec::new(), 0.0);
+        while start.elapsed() < WARM_UP + ROUND {
+            let begun = Instant::now();
+            req.send("x".into(), Wait::Forever)?;
+            req.recv(Wait::Forever)?;
+            if start.elapsed() < WARM_UP {
+                cpu = cpu_us();
+            } else {
+                trips.push(begun.elapsed().as_secs_f64() * 1e6);
+            }
+        }
+        let cpu = cpu_us() - cpu;
+        req.send("".into(), Wait::Forever)?;
+        trips.sort_by(f64::total_cmp);
+        let at = |share: f64| trips[((trips.len() - 1) as f64 * share) as usize];
+        Ok(vec![at(0.5), at(0.99), at(0.999), cpu / trips.len() as f64])
+    })
+}
+
+/// Messages from one socket to others, until the first of them has received for long enough.
+fn stream(receiving: SocketType, sending: SocketType, receivers: usize) -> Result<Vec<f64>> {
+    let sender = Context::new().socket(sending)?;
+    let endpoint = sender.bind("tcp://127.0.0.1:*")?;
+    let receivers = (0..receivers)
+        .map(|_| {
+            let receiver = connected(&endpoint, receiving)?;
+            if receiving == SocketType::Sub {
+                receiver.subscribe("")?;
+            }
+            Ok(receiver)
+        })
+        .collect::<Result<Vec<Socket>>>()?;
+    let stop = AtomicBool::new(false);
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            while !stop.load(Ordering::Relaxed) {
+                let until = Instant::now() + Duration::from_millis(50);
+                for _ in 0..64 {
+                    let message = Message::from(Frame::copy_from(&[7; 64]));
+                    // A sender without room ends with the receivers.
+                    let _ = sender.send(message, Wait::Until(until));
+                }
+            }
+        });
+        for receiver in &receivers[1..] {
+            scope.spawn(|| {
+                while !stop.load(Ordering::Relaxed) {
+                    let until = Instant::now() + Duration::from_millis(50);
+                    let _ = receiver.recv(Wait::Until(until));
+                }
+            });
+        }
+        let counted = count(&receivers[0], WARM_UP).and_then(|_| {
+            let before = cpu_us();
+            let (rate, messages) = count(&receivers[0], ROUND)?;
+            Ok(vec![rate, (cpu_us() - before) / messages])
+        });
+        stop.store(true, Ordering::Relaxed);
+        counted
+    })
+}
+
+/// Messages per second, and how many there were.
+fn count(receiver: &Socket, time: Duration) -> Result<(f64, f64)> {
+    let (start, mut messages) = (Instant::now(), 0.0);
+    while start.elapsed() < time {
+        for _ in 0..64 {
+            receiver.recv(Wait::Forever)?;
+        }
+        messages += 64.0;
+    }
+    Ok((messages / start.elapsed().as_secs_f64(), messages))
+}
