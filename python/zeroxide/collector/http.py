@@ -94,9 +94,10 @@ def is_loopback(host: str) -> bool:
 class HttpServer:
     """Serves a collector over HTTP, on a thread of its own, until it is closed.
 
-    With a `token` all but /, /health and /live ask for it. Without one the address has to be on
-    the loopback, unless `open_to_network` says that others may write and read. `hosts` are
-    its host names, in addition to its addresses: a browser that was lured here uses another one.
+    With a `token`, all paths except /, /health and /live require it. Without one, the address must
+    be on the loopback interface, unless `open_to_network` lets other machines write and read. `hosts`
+    are the host names of the server, in addition to its addresses. Requests for other names are
+    refused, because a browser may have been lured here by one.
     """
 
     def __init__(

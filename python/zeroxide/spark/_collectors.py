@@ -1,8 +1,8 @@
 """The collectors of a query, as its driver and its tasks reach them.
 
-A driver asks at every trigger, so an answer must not be waited for long: a collector that
-is away is left alone until it is back, or until its grace has ended. Tasks have a range to
-read and nothing else to do; they wait out the grace.
+A driver asks at every trigger, so it must not wait long for an answer. While a collector is
+unavailable, the driver does without it until its grace has ended. Tasks have nothing else to do
+than to read their range, so they wait until the grace has ended.
 """
 
 import errno

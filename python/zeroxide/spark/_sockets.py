@@ -1,8 +1,8 @@
 """Sockets inside Spark's Python workers.
 
-Workers are forked from a daemon and used for task after task, and Spark ends them without
-notice. So each process has a context of its own, made at its first task, and each task has
-a socket of its own, closed at its end: nothing is left to be sent later.
+Workers are forked from a daemon and run one task after the other, and Spark ends them without
+notice. Each process therefore has its own context, made at its first task. Each task has its own
+socket, which is closed at the end of the task, so that nothing is left to be sent later.
 """
 
 import errno
