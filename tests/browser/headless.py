@@ -24,6 +24,8 @@ ARGUMENTS = (
     "--window-size=1100,900",
 )
 
+PATIENCE = 120  # axe needs many seconds for a large page on a busy machine
+
 # A laptop and a phone.
 SIZES = ((1280, 900), (375, 812))
 
@@ -46,7 +48,8 @@ class Browser:
             self.root = f"http://127.0.0.1:{self._port()}/session"
             binary = next(path for path in map(shutil.which, CHROMIUM) if path)
             chrome = {"binary": binary, "args": list(ARGUMENTS)}
-            capabilities = {"alwaysMatch": {"goog:chromeOptions": chrome}}
+            wanted = {"goog:chromeOptions": chrome, "timeouts": {"script": 1000 * PATIENCE}}
+            capabilities = {"alwaysMatch": wanted}
             created = self._ask("POST", "", {"capabilities": capabilities})
             self.root += "/" + created["sessionId"]
         except BaseException:
@@ -131,7 +134,7 @@ class Browser:
             headers={"Content-Type": "application/json"},
         )
         try:
-            with urllib.request.urlopen(request, timeout=60) as reply:
+            with urllib.request.urlopen(request, timeout=PATIENCE + 30) as reply:
                 return json.load(reply)["value"]
         except urllib.error.HTTPError as error:
             raise RuntimeError(error.read().decode()) from error

@@ -53,7 +53,7 @@ def test_search_works_from_disk(site: Path, tmp_path: Path) -> None:
     assert 'href="topics/hwm.html?h=high+water"' in shown.replace(f"file://{site}/", "")
 
 
-PAGES = ("index", "start", "options", "benchmarks", "api/socket")
+PAGES = ("index", "start", "options", "benchmarks", "api/poll")
 
 
 @pytest.mark.timeout(300)  # a page is loaded eight times
