@@ -1,5 +1,7 @@
 """Mistakes with options, as a user of Spark sees them: the sentence about the mistake comes last."""
 
+from tempfile import TemporaryDirectory
+
 import pytest
 from pyspark.errors import PySparkException
 
@@ -34,6 +36,21 @@ def start(spark, **options):
         query.processAllAvailable()
     finally:
         query.stop()
+
+
+def start_sink(spark, **options):
+    rows = spark.readStream.format("rate").load().selectExpr("cast(value AS string) AS value")
+    with TemporaryDirectory() as folder:
+        writer = rows.writeStream.format("zeromq").options(**options)
+        # Spark makes the writer in the query's thread, so this call does not raise.
+        query = writer.option("checkpointLocation", folder).start()
+        try:
+            query.awaitTermination(60)
+        except PySparkException:
+            assert last_line(query.exception()).startswith("ValueError: ")
+            raise
+        finally:
+            query.stop()
 
 
 def save(spark, **options):
@@ -72,6 +89,16 @@ MISTAKES = {
     "a write without an endpoint": (
         save,
         {"socket": "push"},
+        "option 'endpoint' is missing, for example tcp://127.0.0.1:5555",
+    ),
+    "a typo of a stream's sink": (
+        start_sink,
+        {"endpoint": ENDPOINT, "frme": "arrow"},
+        "writing zeromq has no option 'frme'; did you mean 'frame'?",
+    ),
+    "a stream's sink without an endpoint": (
+        start_sink,
+        {},
         "option 'endpoint' is missing, for example tcp://127.0.0.1:5555",
     ),
     "a live stream": (
