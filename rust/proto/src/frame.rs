@@ -109,13 +109,9 @@ impl Frame {
     /// There is no memory for the copy.
     #[inline]
     pub fn try_copy_from(body: &[u8]) -> Result<Frame, TryReserveError> {
-        if body.len() <= INLINE_MAX {
-            return Ok(Frame::copy_from(body));
-        }
-        let mut copy = Vec::new();
-        copy.try_reserve_exact(body.len())?;
-        copy.extend_from_slice(body);
-        Ok(Frame::shared(Bytes::from(copy)))
+        let mut frame = Frame::new();
+        frame.try_fill(body)?;
+        Ok(frame)
     }
 
     /// A data frame around `body`: shares it when it is large, copies it inline when it is small.
@@ -162,16 +158,38 @@ impl Frame {
 
     /// Puts a copy of `body` into a new frame.
     ///
+    /// Never inlined: see [`try_fill`](Self::try_fill).
+    #[inline(never)]
+    pub(crate) fn fill(&mut self, body: &[u8]) {
+        if !self.fill_inline(body) {
+            *self = Frame::shared(Bytes::copy_from_slice(body));
+        }
+    }
+
+    /// Like [`fill`](Self::fill), for a body of any size.
+    ///
     /// Never inlined, so that the frame is written directly to its destination. Inlined code would write its fields
     /// separately, and the next move would have to wait for those stores.
     #[inline(never)]
-    pub(crate) fn fill(&mut self, body: &[u8]) {
+    pub(crate) fn try_fill(&mut self, body: &[u8]) -> Result<(), TryReserveError> {
+        if !self.fill_inline(body) {
+            let mut copy = Vec::new();
+            copy.try_reserve_exact(body.len())?;
+            copy.extend_from_slice(body);
+            *self = Frame::shared(Bytes::from(copy));
+        }
+        Ok(())
+    }
+
+    #[inline]
+    fn fill_inline(&mut self, body: &[u8]) -> bool {
         match &mut self.body {
             Body::Inline(inline) if body.len() <= INLINE_MAX => {
                 inline.bytes[..body.len()].copy_from_slice(body);
                 inline.len = body.len() as u8;
+                true
             }
-            _ => *self = Frame::shared(Bytes::copy_from_slice(body)),
+            _ => false,
         }
     }
 

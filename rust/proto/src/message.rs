@@ -1,7 +1,7 @@
 //! [`Message`]: one or more frames that are delivered together.
 
 use crate::frame::Frame;
-use std::collections::{VecDeque, vec_deque};
+use std::collections::{TryReserveError, VecDeque, vec_deque};
 use std::fmt;
 use std::iter;
 
@@ -42,6 +42,16 @@ impl Message {
             head: frame,
             rest: None,
         }
+    }
+
+    /// Makes an empty message one of a single frame with a copy of `body`, without moving the frame once it was written.
+    ///
+    /// # Errors
+    /// There is no memory for the copy.
+    #[inline]
+    pub fn try_fill(&mut self, body: &[u8]) -> Result<(), TryReserveError> {
+        debug_assert!(self.rest.is_none(), "an empty message");
+        self.head.try_fill(body)
     }
 
     /// A message of these frames; of one empty frame when there are none.

@@ -22,7 +22,7 @@ use pyo3::exceptions::{PyBufferError, PyMemoryError, PyTypeError, PyValueError};
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::{PyByteArray, PyBytes, PyList, PyMemoryView, PyString, PyTuple};
-use zeroxide::{Copies, Frame};
+use zeroxide::{Copies, Frame, Message};
 use zeroxide_queue::mpsc::Queue;
 
 use crate::reclaimer::{self, Lender};
@@ -218,6 +218,19 @@ pub(crate) fn copied(data: &Bound<'_, PyAny>) -> PyResult<Frame> {
     match data.cast_exact::<PyBytes>() {
         Ok(object) => of_bytes(object),
         Err(_) => with_contiguous(data, copy)?,
+    }
+}
+
+/// Puts `bytes` into an empty message. In place, because moving the frame right after it was written would have to wait
+/// for the stores.
+#[inline(always)]
+pub(crate) fn fill_message(message: &mut Message, object: &Bound<'_, PyBytes>) -> PyResult<()> {
+    let body = object.as_bytes();
+    if body.len() < LEND_FROM {
+        message.try_fill(body).map_err(|error| no_memory(&error))
+    } else {
+        *message = Message::single(lend_bytes(object, false).frame);
+        Ok(())
     }
 }
 

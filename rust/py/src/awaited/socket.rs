@@ -446,8 +446,9 @@ impl AsyncSocket {
         track: bool,
     ) -> PyResult<Bound<'py, PyAny>> {
         let (base, core) = AsyncSocket::opened(slf)?;
-        if copy && data.is_exact_instance_of::<PyBytes>() {
-            let message = Message::single(buffer::copied(data)?);
+        if copy && let Ok(bytes) = data.cast_exact::<PyBytes>() {
+            let mut message = Message::new();
+            buffer::fill_message(&mut message, bytes)?;
             return AsyncSocket::send_frames(slf, core, message, flags, None);
         }
         let (frame, tracker) = base.take(slf.py(), data, copy, track)?;

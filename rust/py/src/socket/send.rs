@@ -38,9 +38,12 @@ impl Socket {
         reclaim();
         let core = self.core()?;
         let in_parts = flags & SNDMORE != 0 || core.is_sending_parts();
-        if copy && !in_parts && data.is_exact_instance_of::<PyBytes>() {
-            // Separate, so that the frame is not moved right after it was written: that would wait for the stores.
-            let message = Message::single(buffer::copied(data)?);
+        if copy
+            && !in_parts
+            && let Ok(bytes) = data.cast_exact::<PyBytes>()
+        {
+            let mut message = Message::new();
+            buffer::fill_message(&mut message, bytes)?;
             Socket::send_whole(core, py, message, flags)?;
             return Ok(None);
         }
