@@ -19,7 +19,7 @@ def test_context(zmq, decorators):
     args, kwargs = work("first", other=1)
     assert args[0] == "first" and kwargs == {"other": 1}
     assert isinstance(args[1], zmq.Context) and args[1].closed
-    assert work.__name__ == "work" and work.__doc__ == "What it does."
+    assert work.__name__ == "work" and work.__doc__ == "Does nothing."
 
 
 @pytest.mark.parametrize("by_name", [("ctx",), ()])

@@ -84,7 +84,7 @@ def test_decorated_function_keeps_its_name(zmq, decorators):
     def work(socket):
         """Does nothing."""
 
-    assert (work.__name__, work.__doc__) == ("work", "What it does.")
+    assert (work.__name__, work.__doc__) == ("work", "Does nothing.")
 
 
 def test_socket_decorator_requires_a_type(decorators):
