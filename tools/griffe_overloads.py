@@ -77,8 +77,8 @@ def inherit(member: griffe.Function | griffe.Attribute, cls: griffe.Class) -> No
 
 
 def as_code(example: re.Match[str]) -> str:
-    """Returns the section that griffe knows; a program without prompts is fenced."""
+    """Returns the section that griffe knows; a program without prompts is fenced, if its docstring has not done so."""
     code = example[1].rstrip("\n")
-    if ">>>" not in code:
+    if ">>>" not in code and "```" not in code:
         code = f"    ```python\n{code}\n    ```"
     return f"Examples:\n{code}\n"

@@ -137,6 +137,11 @@ def test_the_reference_shows_the_members_of_each_class(site: Path, zmq) -> None:
     assert missing == []
 
 
+def test_the_reference_shows_examples_without_their_fences(site: Path) -> None:
+    pages = [*(site / "api").glob("*.html")]
+    assert [page.name for page in pages if "```" in page.read_text()] == []
+
+
 def test_the_reference_shows_the_fields_of_what_stats_returns(site: Path) -> None:
     """These dicts exist only for type checkers."""
     page = (site / "api" / "socket.html").read_text()

@@ -341,8 +341,8 @@ class AsyncFollower(FollowerBase):
 
     The iteration waits in the event loop, without a thread. It ends when the follower is
     closed, or when no row arrived for `timeout_s` seconds; with ``timeout_s=0`` it reads the
-    rows that are there when it begins. It survives restarts of the collector. A task that is cancelled while it waits loses no row. One task at a time may
-    iterate.
+    rows that are there when it begins. It survives restarts of the collector. A task that is
+    cancelled while it waits loses no row. One task at a time may iterate.
 
     Raises:
         CollectorGone: While iterating, if the collector did not answer for as long as the
