@@ -7,9 +7,10 @@
 //! * *may this thread read now?* [`Waiting::may_read_now`], and [`is_soon`] when it has what it waited for;
 //! * *may this thread spin now?* [`Waiting::may_spin_now`].
 //!
-//! The decisions know nothing of sockets, descriptors or the clock: they get what they need as arguments. The numbers
-//! below are all that was tuned; each names the row of `make bench` that it was tuned for. With the feature
-//! `ablation`, a program can switch each [`Policy`] off, which is how `benches/ablation.rs` measures what it is worth.
+//! The decisions know nothing of sockets and descriptors: they get what they need as arguments, the time included. Only
+//! [`Waiting::spin`] reads the clock. The numbers below were tuned for speed; each names the row of `make bench` to
+//! compare after changing it. With the feature `ablation`, a program can switch each [`Policy`] off, which is how
+//! `benches/ablation.rs` measures its worth.
 
 use std::cell::Cell;
 use std::sync::atomic::{AtomicU32, Ordering};
