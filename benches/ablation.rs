@@ -13,7 +13,8 @@ use std::time::{Duration, Instant};
 
 use rustix::thread::{CpuSet, sched_setaffinity};
 use rustix::time::{ClockId, clock_gettime};
-use zeroxide::{Context, Frame, Message, Policy, Result, Socket, SocketType, Wait, switch_off};
+use zeroxide::binding::{Policy, switch_off};
+use zeroxide::{Context, Frame, Message, Result, Socket, SocketType, Wait};
 
 const ROUNDS: usize = 5;
 const WARM_UP: Duration = Duration::from_millis(100);
@@ -198,7 +199,7 @@ fn round_trips() -> Result<Vec<f64>> {
         let (start, mut trips, mut cpu) = (Instant::now(), Vec::new(), 0.0);
         while start.elapsed() < WARM_UP + ROUND {
             let begun = Instant::now();
-            req.send("x".into(), Wait::Forever)?;
+            req.send("x", Wait::Forever)?;
             req.recv(Wait::Forever)?;
             if start.elapsed() < WARM_UP {
                 cpu = cpu_us();
@@ -207,7 +208,7 @@ fn round_trips() -> Result<Vec<f64>> {
             }
         }
         let cpu = cpu_us() - cpu;
-        req.send("".into(), Wait::Forever)?;
+        req.send("", Wait::Forever)?;
         trips.sort_by(f64::total_cmp);
         let at = |share: f64| trips[((trips.len() - 1) as f64 * share) as usize];
         Ok(vec![at(0.5), at(0.99), at(0.999), cpu / trips.len() as f64])

@@ -124,13 +124,13 @@ fn latency(endpoint: &str) -> Result<f64> {
         let (start, mut trips) = (Instant::now(), Vec::new());
         while start.elapsed() < WARM_UP + ROUND {
             let begun = Instant::now();
-            req.send("x".into(), Wait::Forever)?;
+            req.send("x", Wait::Forever)?;
             req.recv(Wait::Forever)?;
             if start.elapsed() > WARM_UP {
                 trips.push(begun.elapsed().as_secs_f64());
             }
         }
-        req.send("".into(), Wait::Forever)?;
+        req.send("", Wait::Forever)?;
         trips.sort_by(f64::total_cmp);
         Ok(trips[trips.len() / 2] / 2.0 * 1e6)
     })

@@ -9,7 +9,7 @@ fn main() -> Result<()> {
     let context = Context::new();
     let socket = context.socket(SocketType::Req)?;
     socket.connect(&endpoint)?;
-    socket.send("Hello".into(), Wait::Forever)?;
+    socket.send("Hello", Wait::Forever)?;
     println!(
         "{}",
         String::from_utf8_lossy(socket.recv(Wait::Forever)?.head())

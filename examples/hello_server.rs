@@ -14,6 +14,6 @@ fn main() -> Result<()> {
             "{}",
             String::from_utf8_lossy(socket.recv(Wait::Forever)?.head())
         );
-        socket.send("World".into(), Wait::Forever)?;
+        socket.send("World", Wait::Forever)?;
     }
 }

@@ -34,7 +34,7 @@ fn main() -> Result<()> {
     let mut work_ms = 0;
     for task in 0..tasks {
         let milliseconds = 1 + task * 37 % longest_ms;
-        out.send(milliseconds.to_string().as_str().into(), Wait::Forever)?;
+        out.send(milliseconds.to_string().as_str(), Wait::Forever)?;
         work_ms += milliseconds;
     }
     println!("handed out {tasks} tasks, {work_ms} ms of work");

@@ -18,7 +18,7 @@ fn main() -> Result<()> {
         let code = 10_001 + update % 100;
         let (temperature, humidity) = (update.wrapping_mul(7) / 100 % 60, 10 + update / 100 % 80);
         let text = format!("{code} {} {humidity}", i64::from(temperature) - 20);
-        publisher.send(text.as_str().into(), Wait::Forever)?;
+        publisher.send(text.as_str(), Wait::Forever)?;
         thread::sleep(Duration::from_millis(1));
     }
     Ok(())

@@ -185,7 +185,7 @@ fn messages_that_wait_to_be_received_can_be_limited_in_bytes() {
     push.connect(&endpoint).unwrap();
     let sender = thread::spawn(move || {
         for _ in 0..COUNT {
-            push.send(vec![0; SIZE].into(), Wait::Forever).unwrap();
+            push.send(vec![0u8; SIZE], Wait::Forever).unwrap();
         }
         push
     });

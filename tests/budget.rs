@@ -133,7 +133,7 @@ fn a_message_that_can_never_be_completed_is_dropped_and_others_stay() {
     monitor.wait_for(EventKind::Disconnected);
     // A large message that fits is still one.
     let after = client(&endpoint);
-    after.send(vec![7; 8 * MIB].into(), Wait::Forever).unwrap();
+    after.send(vec![7u8; 8 * MIB], Wait::Forever).unwrap();
     assert_eq!(pull.recv(Wait::Forever).unwrap().size(), 8 * MIB);
     before.put("after");
     assert_eq!(pull.take(), "after");
@@ -154,7 +154,7 @@ fn a_small_half_message_is_nobodys_harm() {
     until(|| pull.peers() == half.len());
     let client = client(&endpoint);
     for _ in 0..3 {
-        client.send(vec![7; 4 * MIB].into(), Wait::Forever).unwrap();
+        client.send(vec![7u8; 4 * MIB], Wait::Forever).unwrap();
         assert_eq!(pull.recv(Wait::Forever).unwrap().size(), 4 * MIB);
     }
     assert_eq!(pull.peers(), half.len() + 1);
@@ -170,7 +170,7 @@ fn unreceived_messages_make_their_senders_wait_and_are_not_lost() {
     let clients = [client(&endpoint), client(&endpoint)];
     for client in &clients {
         for _ in 0..COUNT {
-            client.send(vec![7; MIB].into(), Wait::Forever).unwrap();
+            client.send(vec![7u8; MIB], Wait::Forever).unwrap();
         }
     }
     let queued = || pull.stats().unwrap().queued_in;
@@ -327,7 +327,7 @@ fn a_greedy_peer_does_not_silence_the_other_sockets() {
     let before = asking();
     let greedy = client(&endpoint);
     for _ in 0..8 {
-        greedy.send(vec![7; MIB].into(), Wait::Forever).unwrap();
+        greedy.send(vec![7u8; MIB], Wait::Forever).unwrap();
     }
     until(|| pull.stats().unwrap().queued_in == 8);
     // From now on it is twice what all may hold.

@@ -40,13 +40,7 @@ fn pester(n: usize, sockets: &[Socket]) {
                 .map_err(|failed| failed.error),
             2 | 3 => socket.recv(soon).map(drop),
             4 => socket
-                .poll(
-                    Events {
-                        readable: true,
-                        writable: false,
-                    },
-                    Some(Duration::from_micros(100)),
-                )
+                .poll(Events::READABLE, Some(Duration::from_micros(100)))
                 .map(drop),
             5 => socket.set_option(ids::SNDHWM, &Value::Int(turn as i64 % 100 + 1)),
             _ => socket.stats().map(drop),
@@ -68,16 +62,10 @@ fn wait_for_the_end(n: usize, socket: &Socket) {
         let outcome = match n % 3 {
             0 => socket.recv(Wait::Forever).map(drop),
             1 => socket
-                .send("x".into(), Wait::Forever)
+                .send("x", Wait::Forever)
                 .map_err(|failed| failed.error),
             _ => socket
-                .poll(
-                    Events {
-                        readable: true,
-                        writable: true,
-                    },
-                    None,
-                )
+                .poll(Events::READABLE | Events::WRITABLE, None)
                 .map(drop),
         };
         match outcome.map_err(|error| error.kind()) {

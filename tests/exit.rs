@@ -44,7 +44,7 @@ fn an_idle_termination_waits_for_a_large_message() {
     until(|| push.peers() == 1);
     // More than the kernel keeps for the two.
     let size = 48 << 20;
-    push.send(vec![7; size].into(), Wait::Forever).unwrap();
+    push.send(vec![7u8; size], Wait::Forever).unwrap();
     let reader = thread::spawn(move || {
         let mut received = 0;
         let mut some = vec![0; 256 << 10];

@@ -32,18 +32,19 @@ const CRATES: &[(&str, &[&str])] = &[
 
 /// The modules of rust/core, lowest line first. A module may import from the lines below its own, not from its own.
 const CORE: &[&[&str]] = &[
+    &["sys"],
     &["error"],
     &["access"],
     &["options"],
     &["pace"],
-    &["sys"],
     &["signal", "resolver"],
     &["reactor"],
     &["pipe"],
     &["budget"],
-    &["transports", "patterns"], // blind to each other
+    &["patterns"],
     &["monitor"],
     &["port"],
+    &["transports"],
     &["command"],
     &["mailbox"],
     &["io_thread"],
@@ -55,7 +56,8 @@ const CORE: &[&[&str]] = &[
     &["socket"],
     &["poller", "watcher"],
     &["proxy"],
-    &["context"],
+    &["context", "capabilities"],
+    &["binding"],
 ];
 
 /// The modules of rust/log, in the same way.

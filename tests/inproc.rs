@@ -22,7 +22,7 @@ fn push_pull_in_order() {
     push.connect("inproc://a").unwrap();
     let sender = thread::spawn(move || {
         for i in 0..100_000u32 {
-            push.send(Frame::copy_from(&i.to_le_bytes()).into(), Wait::Forever)
+            push.send(Frame::copy_from(&i.to_le_bytes()), Wait::Forever)
                 .unwrap();
         }
     });
@@ -42,7 +42,7 @@ fn connect_before_bind() {
     let context = Context::new();
     let push = context.socket(SocketType::Push).unwrap();
     push.connect("inproc://b").unwrap();
-    push.send("early".into(), Wait::Dont).unwrap();
+    push.send("early", Wait::Dont).unwrap();
     let pull = context.socket(SocketType::Pull).unwrap();
     pull.bind("inproc://b").unwrap();
     assert_eq!(text(&pull.recv(Wait::Forever).unwrap()), "early");
@@ -54,7 +54,7 @@ fn connect_before_bind() {
 /// Sends until it would have to wait.
 fn fill(push: &Socket) -> usize {
     let mut count = 0;
-    while push.send("0123456789".into(), Wait::Dont).is_ok() {
+    while push.send("0123456789", Wait::Dont).is_ok() {
         count += 1;
     }
     count
@@ -89,7 +89,7 @@ fn high_water_marks_of_both_sides_count_whenever_they_are_set() {
         assert_eq!(fill(&push), 30);
         push.int(ids::SNDHWM, 0);
         for _ in 0..1000 {
-            push.send("x".into(), Wait::Dont).unwrap();
+            push.send("x", Wait::Dont).unwrap();
         }
         push.int(ids::SNDHWM, 1);
         assert_eq!(fill(&push), 0);

@@ -17,10 +17,7 @@ use zeroxide::{Context, EventKind, Events, Socket, SocketType, Wait};
 
 use SocketType::{Dealer, Pair, Pull, Push, Rep, Req};
 
-const READABLE: Events = Events {
-    readable: true,
-    writable: false,
-};
+const READABLE: Events = Events::READABLE;
 
 fn endpoints() -> Vec<String> {
     vec!["tcp://127.0.0.1:*".to_owned(), IpcName::new().endpoint()]
@@ -71,8 +68,8 @@ fn other_calls_see_messages_that_arrive_between_two_waits() {
             assert_eq!(near.take(), "ball");
             far.put("news");
             match round % 3 {
-                0 => assert!(near.poll(READABLE, None).unwrap().readable),
-                1 => until(|| near.events().unwrap().readable),
+                0 => assert!(near.poll(READABLE, None).unwrap().is_readable()),
+                1 => until(|| near.events().unwrap().is_readable()),
                 _ => until(|| near.stats().unwrap().queued_in > 0),
             }
             assert_eq!(near.take(), "news");
@@ -104,6 +101,25 @@ fn several_threads_may_wait() {
     }
     for thread in threads {
         thread.join().unwrap();
+    }
+}
+
+#[test]
+fn threads_share_what_one_of_them_reads() {
+    let _watchdog = Watchdog::new("threads_share_what_one_of_them_reads");
+    let context = Context::new();
+    let (near, far) = warm(&context, "tcp://127.0.0.1:*", (Pair, Pair));
+    for _ in 0..rounds(100, 2000) {
+        let threads = [(); 2].map(|()| {
+            let near = near.clone();
+            thread::spawn(move || near.recv(Wait::Forever).unwrap())
+        });
+        // Both messages come in with one read, and each thread takes one.
+        let (sent, failed) = far.send_batch(["one", "two"], Wait::Forever);
+        assert!(sent == 2 && failed.is_none());
+        for thread in threads {
+            thread.join().unwrap();
+        }
     }
 }
 

@@ -15,8 +15,8 @@ use common::{
     rounds, socket, until,
 };
 use zeroxide::{
-    Context, DropReason, ErrorKind, EventKind, Events, Frame, Message, Socket, SocketType, Wait,
-    ids,
+    Context, DropReason, ErrorKind, EventKind, Events, Frame, Message, PollItem, Socket,
+    SocketType, Wait, ids,
 };
 
 use SocketType::{Dealer, Pull, Push, Rep, Req, Router, Sub};
@@ -43,6 +43,21 @@ fn wires() -> Vec<(String, Option<IpcName>)> {
 }
 
 // ---- linger --------------------------------------------------------------------------------------------------------
+
+#[test]
+fn only_subscriptions_are_not_worth_lingering_for() {
+    let context = Context::new();
+    for socket_type in SocketType::ALL {
+        let socket = context.socket(*socket_type).unwrap();
+        let linger = socket.get_int(ids::LINGER).unwrap();
+        let subscribes = ["SUB", "XSUB"].contains(&socket_type.name());
+        assert_eq!(
+            linger,
+            if subscribes { 0 } else { FOREVER },
+            "{socket_type}"
+        );
+    }
+}
 
 #[test]
 fn without_linger_nothing_is_waited_for() {
@@ -221,38 +236,23 @@ fn blocked_calls(context: &Context) -> Vec<(Socket, thread::JoinHandle<ErrorKind
         socket.recv(Wait::Forever).unwrap_err()
     }
     fn send(socket: &Socket) -> zeroxide::Error {
-        socket.send("x".into(), Wait::Forever).unwrap_err().error
+        socket.send("x", Wait::Forever).unwrap_err().error
     }
     fn poll(socket: &Socket) -> zeroxide::Error {
         socket
-            .poll(
-                Events {
-                    readable: true,
-                    writable: true,
-                },
-                None,
-            )
+            .poll(Events::READABLE | Events::WRITABLE, None)
             .unwrap_err()
     }
     fn poll_items(socket: &Socket) -> zeroxide::Error {
-        let target = zeroxide::Target::Socket(socket);
-        let events = zeroxide::POLLIN | zeroxide::POLLOUT;
-        zeroxide::poll(
-            &mut [zeroxide::PollItem {
-                target,
-                events,
-                revents: 0,
-            }],
-            None,
-        )
-        .unwrap_err()
+        let events = Events::READABLE | Events::WRITABLE;
+        zeroxide::poll(&mut [PollItem::socket(socket, events)], None).unwrap_err()
     }
     fn recv_batch(socket: &Socket) -> zeroxide::Error {
         socket.recv_batch(10, Wait::Default).unwrap_err()
     }
     fn send_batch(socket: &Socket) -> zeroxide::Error {
         socket
-            .send_batch(["x".into(), "y".into()], Wait::Default)
+            .send_batch(["x", "y"], Wait::Default)
             .1
             .unwrap()
             .error
@@ -528,7 +528,7 @@ fn immediate_queues_for_connections_that_are_up_only() {
         push.int(ids::IMMEDIATE, 1);
         push.int(ids::RECONNECT_IVL, 1);
         push.connect(&endpoint).unwrap();
-        let refused = push.send("no peer there".into(), Wait::Dont).unwrap_err();
+        let refused = push.send("no peer there", Wait::Dont).unwrap_err();
         assert_eq!(refused.error.kind(), ErrorKind::Again);
         for _ in 0..3 {
             let pull = socket(&context, Pull);
@@ -538,7 +538,7 @@ fn immediate_queues_for_connections_that_are_up_only() {
             drop(pull);
             // The socket learns about the end; until then, the message would go to the dead peer.
             until(|| push.stats().unwrap().peers.is_empty());
-            let refused = push.send("no peer there".into(), Wait::Dont).unwrap_err();
+            let refused = push.send("no peer there", Wait::Dont).unwrap_err();
             assert_eq!(refused.error.kind(), ErrorKind::Again);
         }
     }
@@ -578,7 +578,7 @@ fn an_unbound_address_is_free_and_its_connections_end() {
             until(|| push.stats().unwrap().peers.is_empty());
             push.connect(&endpoint).unwrap();
         } else {
-            until(|| push.send("probe".into(), Wait::Dont).is_ok() && second.peers() == 1);
+            until(|| push.send("probe", Wait::Dont).is_ok() && second.peers() == 1);
         }
         push.put("after");
         until(|| second.take() == "after");
@@ -608,7 +608,7 @@ fn messages_sent_before_a_disconnect_arrive() {
             push.disconnect(&endpoint).unwrap_err().kind(),
             ErrorKind::NoEntry
         );
-        let refused = push.send("x".into(), Wait::Dont).unwrap_err();
+        let refused = push.send("x", Wait::Dont).unwrap_err();
         assert_eq!(refused.error.kind(), ErrorKind::Again);
         for n in 0..300 {
             assert_eq!(number(&pull.recv(Wait::Forever).unwrap()), n);

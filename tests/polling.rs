@@ -7,21 +7,14 @@ use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 use std::{fs, thread};
 
+use zeroxide::binding::SocketInternals;
 use zeroxide::{
-    Context, DropReason, ErrorKind, Frame, Message, POLLIN, POLLOUT, PollItem, Proxy, Socket,
-    SocketType, Target, Value, Wait, poll,
+    Context, DropReason, ErrorKind, Events, Frame, Message, PollItem, Proxy, Socket, SocketType,
+    Value, Wait, poll,
 };
 
 const SNDHWM: i32 = 23;
 const RCVHWM: i32 = 24;
-
-fn item(socket: &Socket, events: i16) -> PollItem<'_> {
-    PollItem {
-        target: Target::Socket(socket),
-        events,
-        revents: 0,
-    }
-}
 
 fn soon(millis: u64) -> Option<Instant> {
     Some(Instant::now() + Duration::from_millis(millis))
@@ -53,7 +46,7 @@ fn full_and_readable(context: &Context, name: &str) -> (Socket, Socket) {
     two.connect(name).unwrap();
     while one.send(Message::new(), Wait::Dont).is_ok() {}
     two.send(Message::new(), Wait::Dont).unwrap();
-    assert!(one.events().unwrap().readable && !one.events().unwrap().writable);
+    assert!(one.events().unwrap().is_readable() && !one.events().unwrap().is_writable());
     (one, two)
 }
 
@@ -63,13 +56,9 @@ fn events_that_are_not_waited_for_do_not_keep_the_wait_busy() {
     let (one, two) = full_and_readable(&context, "inproc://full");
     let (near, _far) = UnixStream::pair().unwrap();
     for with_descriptor in [false, true] {
-        let mut items = vec![item(&one, POLLOUT)];
+        let mut items = vec![PollItem::socket(&one, Events::WRITABLE)];
         if with_descriptor {
-            items.push(PollItem {
-                target: Target::Fd(near.as_raw_fd()),
-                events: POLLIN,
-                revents: 0,
-            });
+            items.push(PollItem::fd(near.as_raw_fd(), Events::READABLE));
         }
         let (ready, spent) = busy(|| poll(&mut items, soon(200)).unwrap());
         assert_eq!(ready, 0);
@@ -88,13 +77,9 @@ fn a_socket_wakes_a_wait_with_and_without_descriptors() {
     push.connect("inproc://wake").unwrap();
     let (near, _far) = UnixStream::pair().unwrap();
     for round in 0..40 {
-        let mut items = vec![item(&pull, POLLIN)];
+        let mut items = vec![PollItem::socket(&pull, Events::READABLE)];
         if round % 2 == 1 {
-            items.push(PollItem {
-                target: Target::Fd(near.as_raw_fd()),
-                events: POLLIN,
-                revents: 0,
-            });
+            items.push(PollItem::fd(near.as_raw_fd(), Events::READABLE));
         }
         thread::scope(|scope| {
             scope.spawn(|| {
@@ -103,7 +88,7 @@ fn a_socket_wakes_a_wait_with_and_without_descriptors() {
             });
             assert_eq!(poll(&mut items, soon(20_000)).unwrap(), 1);
         });
-        assert_eq!(items[0].revents, POLLIN);
+        assert_eq!(items[0].revents, Events::READABLE);
         pull.recv(Wait::Dont).unwrap();
     }
     drop((push, pull));
@@ -118,7 +103,13 @@ fn a_request_sent_by_one_thread_makes_another_see_the_reply() {
     let req = context.socket(SocketType::Req).unwrap();
     req.connect("inproc://turns").unwrap();
     thread::scope(|scope| {
-        let waiting = scope.spawn(|| poll(&mut [item(&req, POLLIN)], soon(20_000)).unwrap());
+        let waiting = scope.spawn(|| {
+            poll(
+                &mut [PollItem::socket(&req, Events::READABLE)],
+                soon(20_000),
+            )
+            .unwrap()
+        });
         thread::sleep(Duration::from_millis(20));
         req.send(Message::new(), Wait::Dont).unwrap();
         rep.recv(Wait::Forever).unwrap();
@@ -296,7 +287,7 @@ fn messages_that_are_given_back_keep_their_places() {
             .unwrap();
     }
     let one = |named| match pull.try_recv_with_receipt(named) {
-        zeroxide::Attempt::Done(received) => received,
+        zeroxide::binding::Attempt::Done(received) => received,
         _ => panic!("no message"),
     };
     let (first, second) = (one(false), one(true));
@@ -328,7 +319,7 @@ fn a_proxy_that_cannot_continue_returns_its_messages() {
     push.connect("inproc://one-way").unwrap();
     let failure = |proxy: &mut Proxy| proxy.run_until(soon(60_000)).unwrap_err().kind();
     // A socket that only receives cannot send anything.
-    push.send("first".into(), Wait::Dont).unwrap();
+    push.send("first", Wait::Dont).unwrap();
     let mut proxy = Proxy::new(pull.clone(), pull.clone(), None, None);
     assert_eq!(failure(&mut proxy), ErrorKind::NotSupported);
     drop(proxy);
@@ -372,20 +363,20 @@ fn parts_of_a_message_that_cannot_be_sent_are_not_kept() {
     let dealer = context.socket(SocketType::Dealer).unwrap();
     dealer.set_option(5, &Value::Bytes(b"me".to_vec())).unwrap();
     dealer.connect("inproc://mandatory").unwrap();
-    let failed = router.send_part("nobody".into(), true, Wait::Dont);
+    let failed = router.send_part("nobody", true, Wait::Dont);
     assert_eq!(failed.unwrap_err().error.kind(), ErrorKind::HostUnreachable);
     assert!(!router.is_sending_parts());
-    router.send_part("me".into(), true, Wait::Dont).unwrap();
+    router.send_part("me", true, Wait::Dont).unwrap();
     drop(dealer);
     let dealer = context.socket(SocketType::Dealer).unwrap();
     // Gone between the first part and the last.
-    let failed = router.send_part("lost".into(), false, Wait::Dont);
+    let failed = router.send_part("lost", false, Wait::Dont);
     assert_eq!(failed.unwrap_err().message.len(), 2);
     assert!(!router.is_sending_parts());
     dealer.set_option(5, &Value::Bytes(b"me".to_vec())).unwrap();
     dealer.connect("inproc://mandatory").unwrap();
-    router.send_part("me".into(), true, Wait::Dont).unwrap();
-    router.send_part("found".into(), false, Wait::Dont).unwrap();
+    router.send_part("me", true, Wait::Dont).unwrap();
+    router.send_part("found", false, Wait::Dont).unwrap();
     assert_eq!(dealer.recv(Wait::Dont).unwrap().head().as_slice(), b"found");
     drop((router, dealer));
     context.term().unwrap();

@@ -493,11 +493,7 @@ fn options_of_publishers_are_refused_elsewhere() {
     assert_eq!(refused(ids::XPUB_NODROP), ErrorKind::Invalid);
     assert_eq!(refused(ids::XPUB_VERBOSE), ErrorKind::Invalid);
     assert_eq!(
-        subscriber
-            .send("x".into(), Wait::Dont)
-            .unwrap_err()
-            .error
-            .kind(),
+        subscriber.send("x", Wait::Dont).unwrap_err().error.kind(),
         ErrorKind::NotSupported
     );
     let publisher = socket(&context, Pub);

@@ -14,9 +14,9 @@ use common::{
     IpcName, Monitor, SocketExt, Watchdog, free_tcp_endpoint, in_threads, inproc_name, message,
     rounds, socket, text, until,
 };
+use zeroxide::binding::{PartsReceiver, SocketInternals};
 use zeroxide::{
-    Context, DropReason, ErrorKind, EventKind, PartsReceiver, Proxy, Socket, SocketType, Value,
-    Wait, ids,
+    Context, DropReason, ErrorKind, EventKind, Proxy, Socket, SocketType, Value, Wait, ids,
 };
 
 use SocketType::{Dealer, Rep, Req, Router};
@@ -78,13 +78,13 @@ fn calls_out_of_turn_are_errors() {
     let (rep, req) = (socket(&context, Rep), socket(&context, Req));
     req.connect(&rep.bind(&inproc_name()).unwrap()).unwrap();
     assert_eq!(
-        rep.send("x".into(), Wait::Dont).unwrap_err().error.kind(),
+        rep.send("x", Wait::Dont).unwrap_err().error.kind(),
         ErrorKind::Fsm
     );
     assert_eq!(req.nothing(), ErrorKind::Fsm);
     req.put("question");
     assert_eq!(
-        req.send("x".into(), Wait::Dont).unwrap_err().error.kind(),
+        req.send("x", Wait::Dont).unwrap_err().error.kind(),
         ErrorKind::Fsm
     );
     assert_eq!(rep.take(), "question");
@@ -173,7 +173,7 @@ fn a_question_whose_answerer_died() {
         until(|| rep.bind(&endpoint).is_ok());
         events.wait_for(EventKind::HandshakeSucceeded);
         assert_eq!(req.nothing(), ErrorKind::Again);
-        let second = req.send("second".into(), Wait::Forever);
+        let second = req.send("second", Wait::Forever);
         if relaxed {
             second.unwrap();
             assert_eq!(rep.take(), "second");
@@ -374,15 +374,15 @@ fn an_answer_that_was_given_back_answers_no_later_question() {
             } else {
                 req.give_back(0, vec![(answer, None)]);
             }
-            assert_eq!(req.events().unwrap().writable, relaxed);
+            assert_eq!(req.events().unwrap().is_writable(), relaxed);
             if relaxed {
                 req.put("two");
                 assert_eq!(req.dropped(DropReason::Stale), 1);
                 assert_eq!(req.nothing(), ErrorKind::Again);
             } else {
-                let (sent, failed) = req.send_batch(["two".into()], Wait::Dont);
+                let (sent, failed) = req.send_batch(["two"], Wait::Dont);
                 assert_eq!((sent, failed.unwrap().error.kind()), (0, ErrorKind::Fsm));
-                let failed = req.send("two".into(), Wait::Dont).unwrap_err();
+                let failed = req.send("two", Wait::Dont).unwrap_err();
                 assert_eq!(failed.error.kind(), ErrorKind::Fsm);
                 assert_eq!(&req.recv_part(Wait::Dont).unwrap()[..], b"first");
                 assert_eq!(&req.recv_part(Wait::Dont).unwrap()[..], b"more");
@@ -425,9 +425,9 @@ fn a_question_that_was_given_back_is_not_answered() {
     let question = rep.recv(Wait::Dont).unwrap();
     rep.give_back(0, vec![(question, None)]);
     let events = rep.events().unwrap();
-    assert!(events.readable && !events.writable);
+    assert!(events.is_readable() && !events.is_writable());
     assert_eq!(
-        rep.send("x".into(), Wait::Dont).unwrap_err().error.kind(),
+        rep.send("x", Wait::Dont).unwrap_err().error.kind(),
         ErrorKind::Fsm
     );
     assert_eq!(rep.take(), "question");

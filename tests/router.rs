@@ -11,6 +11,7 @@ use common::{
     IpcName, Monitor, SocketExt, Watchdog, free_tcp_endpoint, inproc_name, message, rounds, socket,
     text, until,
 };
+use zeroxide::binding::SocketInternals;
 use zeroxide::{
     Context, DropReason, ErrorKind, EventKind, Message, Socket, SocketType, Value, Wait, ids,
 };
@@ -144,7 +145,7 @@ fn a_full_peer_is_waited_for_or_missed() {
         // The other peer is not affected, and POLLOUT still reports that sending is possible.
         assert_eq!(send_to(&router, "fast", "x", Wait::Dont), Ok(()));
         assert_eq!(fast.take(), "x");
-        assert!(router.events().unwrap().writable);
+        assert!(router.events().unwrap().is_writable());
         let sender = {
             let router = router.clone();
             thread::spawn(move || send_to(&router, "slow", "the last", Wait::Forever))
@@ -340,7 +341,7 @@ fn the_first_part_shows_what_would_stop_the_message() {
     let _watchdog = Watchdog::new("the_first_part_shows_what_would_stop_the_message");
     let context = Context::new();
     let begin = |socket: &Socket, head: &str| {
-        let begun = socket.send_part(head.into(), true, Wait::Dont);
+        let begun = socket.send_part(head, true, Wait::Dont);
         begun.map_err(|failed| failed.error.kind())
     };
     let name = inproc_name();
@@ -354,7 +355,7 @@ fn the_first_part_shows_what_would_stop_the_message() {
     assert_eq!(begin(&req, "1"), Err(ErrorKind::Again));
     req.connect(&name).unwrap();
     assert_eq!(begin(&req, "1"), Ok(()));
-    req.send_part("2".into(), false, Wait::Dont).unwrap();
+    req.send_part("2", false, Wait::Dont).unwrap();
     assert_eq!(begin(&req, "3"), Err(ErrorKind::Fsm));
     assert_eq!(router.take(), "me//1/2");
     let send = || send_to(&router, "me", "x", Wait::Dont);
@@ -372,16 +373,14 @@ fn the_first_part_shows_what_would_stop_the_message() {
     let waits = {
         let router = router.clone();
         thread::spawn(move || {
-            router.send_part("me".into(), true, Wait::Forever).unwrap();
-            router
-                .send_part("waited".into(), false, Wait::Forever)
-                .unwrap();
+            router.send_part("me", true, Wait::Forever).unwrap();
+            router.send_part("waited", false, Wait::Forever).unwrap();
         })
     };
     // A REQ discards messages that it has not requested: it must ask again, and so drops the waiting ones.
     req.int(ids::REQ_RELAXED, 1);
     until(|| {
-        let _ = req.send("again".into(), Wait::Dont);
+        let _ = req.send("again", Wait::Dont);
         waits.is_finished()
     });
     waits.join().unwrap();
@@ -456,7 +455,7 @@ fn all_peers_are_served(receiver: SocketType, sender: SocketType, endpoint: &str
         thread::spawn(move || {
             while !quiet.load(Ordering::Relaxed) {
                 let soon = Wait::Until(Instant::now() + Duration::from_millis(1));
-                let _ = shouting.send("loud".into(), soon);
+                let _ = shouting.send("loud", soon);
             }
         })
     };

@@ -157,7 +157,7 @@ fn two_proxies_over_the_same_sockets_do_not_block_each_other() {
             .flat_map(|socket| {
                 let send = scope.spawn(move || {
                     for _ in 0..COUNT {
-                        socket.send("x".into(), Wait::Forever).unwrap();
+                        socket.send("x", Wait::Forever).unwrap();
                     }
                 });
                 let receive = scope.spawn(move || {

@@ -11,16 +11,20 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
 OPTIONS = ROOT / "rust" / "core" / "src" / "options"
+MECHANISMS = ROOT / "rust" / "proto" / "src" / "mechanisms"
 # The site does not need a built package: the module with the defaults imports nothing from it when it is loaded.
 TEXTS = runpy.run_path(str(ROOT / "python" / "zeroxide" / "_constant_texts.py"))
 
 TEXT = r'"((?:[^"\\]|\\.)*)"'
 SOCKET_ROW = re.compile(
-    rf"^    (\d+) ([A-Z0-9_]+): (\w+),\s*{TEXT}(.*?)(?=^    \d+ [A-Z]|^}})",
+    rf"^ {{12}}(\d+) ([A-Z0-9_]+) \[[^\]]*\]: (\w+),\s*{TEXT}(.*?)(?=^ {{12}}\d+ [A-Z]|^ {{8}}}})",
     re.DOTALL | re.MULTILINE,
 )
-CONTEXT_ROW = re.compile(rf'"([A-Z0-9_]+)",\s*"(r|w|rw)",\s*{TEXT}')
+MECHANISM_ROW = re.compile(rf"^    (\d+) ([A-Z0-9_]+): (\w+)[^\"]*?{TEXT};", re.MULTILINE)
+CONTEXT_ROW = re.compile(rf"^ {{12}}\d+ ([A-Z0-9_]+) \[[^\]]*\] (r|w|rw): {TEXT}", re.MULTILINE)
 
+# The kinds of a mechanism's options, in the names of the other table.
+MECHANISM_TYPES = {"Server": "Bool", "Text": "Str", "Key": "Bytes"}
 TYPES = {
     "Bool": "0 or 1",
     "Int": "number",
@@ -45,7 +49,11 @@ def on_page_markdown(markdown: str, **_: Any) -> str:
 def socket_options() -> tuple[str, str]:
     """Returns the table of the options that exist, and the names of those that are known but refused."""
     source = (OPTIONS / "table.rs").read_text()
-    found = SOCKET_ROW.findall(source[source.index("options_table! {") :])
+    found = SOCKET_ROW.findall(source[source.index("macro_rules! socket_options") :])
+    for path in sorted(MECHANISMS.glob("**/*.rs")):
+        for row in MECHANISM_ROW.findall(path.read_text()):
+            number, name, kind, text = row
+            found.append((number, name, MECHANISM_TYPES[kind], text, ""))
     if len(found) < 80:
         raise ValueError(f"{OPTIONS}/table.rs has another form now: {len(found)} rows understood")
     rows = ["| option | takes | default | for | meaning |", "| --- | --- | --- | --- | --- |"]

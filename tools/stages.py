@@ -28,7 +28,9 @@ QUICK_WHEELS = ROOT / "build" / "wheels"
 RELEASE_WHEELS = release.DIST
 
 ACTIONLINT = "v1.7.12"  # a Go module: its packages on PyPI download a binary from elsewhere
-EXTENSION = "zeroxide-python"  # does not link libpython, so `cargo test` cannot run it
+# Extension modules do not link libpython, so `cargo test` cannot run them.
+EXTENSION = "*-python"
+FEATURES = "zeroxide/futures"  # tested and documented, beyond the default
 
 
 # ---------------------------------------------------------------- what the stages do
@@ -62,7 +64,7 @@ def clippy(runner: Runner) -> None:
         "--all-targets",
         # The benchmark of the policies is built with it only.
         "--features",
-        "zeroxide-benches/ablation",
+        f"zeroxide-benches/ablation,{FEATURES}",
         "--",
         "-D",
         "warnings",
@@ -73,12 +75,14 @@ def clippy(runner: Runner) -> None:
 def rustdoc(runner: Runner) -> None:
     env = {"RUSTDOCFLAGS": "-D warnings"}
     runner.sh(
-        "cargo", "doc", "--locked", "--workspace", "--exclude", EXTENSION, "--no-deps", env=env
+        *("cargo", "doc", "--locked", "--workspace", "--exclude", EXTENSION, "--no-deps"),
+        *("--features", FEATURES),
+        env=env,
     )
 
 
 def cargo_test(runner: Runner) -> None:
-    """Uses the profile of the quick wheel, which shares the build of the crates."""
+    """Uses the profile of the quick wheel, which shares the build of the crates below `zeroxide`."""
     runner.sh(
         "cargo",
         "test",
@@ -86,6 +90,8 @@ def cargo_test(runner: Runner) -> None:
         "--workspace",
         "--exclude",
         EXTENSION,
+        "--features",
+        FEATURES,
         "--profile",
         "quick",
         env={"ZEROXIDE_FULL": "1"} if runner.everything else None,
@@ -216,6 +222,17 @@ def tests(
     return run
 
 
+def other_crate(runner: Runner) -> None:
+    """Builds an extension module with a transport of another crate, and uses it with the installed package."""
+    build = ("cargo", "build", "--locked", "--profile", "quick", "-p", "zeroxide-udp-python")
+    runner.sh(*build, env=one_python())
+    folder = TARGET / "other-crate"
+    folder.mkdir(parents=True, exist_ok=True)
+    shutil.copy(TARGET / "quick" / "libzeroxide_udp.so", folder / "zeroxide_udp.so")
+    pytest = (PYTHON, "-m", "pytest", "-p", "no:cacheprovider", "examples/udp/python")
+    runner.sh(*pytest, env={"PYTHONPATH": str(folder)})
+
+
 # ---------------------------------------------------------------- what the stages ask
 
 
@@ -317,6 +334,7 @@ TEST = [
     TYPES,
     Stage("stubs", stubs, ("install",), without_path("python/zeroxide/_native.pyi")),
     Stage("bench harness", bench_smoke, ("install",), without_path("benches/python/bench.py")),
+    Stage("other crate", other_crate, ("install",), without_path("examples/udp/python", "cargo")),
     INTEROP,
     Stage(
         "same, on pyzmq",

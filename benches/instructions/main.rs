@@ -8,7 +8,7 @@ use std::io::IoSlice;
 use std::time::Instant;
 
 use bytes::Bytes;
-use zeroxide::{Context, Message, Socket, SocketType, Wait};
+use zeroxide::{Context, Message, Socket, SocketType, Value, Wait, ids};
 use zeroxide_proto::frame::Frame;
 use zeroxide_proto::mechanisms::curve::{CURVE, KeyPair, SECRET_KEY, SERVER_KEY};
 use zeroxide_proto::subscription::SubscriberTable;
@@ -18,6 +18,9 @@ use zeroxide_queue::{mpsc, spsc};
 /// Below the default high-water mark, so that nothing ever waits.
 const EACH: usize = 500;
 const ROUNDS: usize = 4;
+/// Where other threads may get in the way: turns per try, and tries.
+const TURNS: usize = 100;
+const TRIES: usize = 12;
 
 fn main() -> zeroxide::Result<()> {
     queues();
@@ -37,6 +40,13 @@ fn counted(path: &mut dyn FnMut()) {
 #[inline(never)]
 fn end_of_path(name: &str) {
     println!("{name} {}", EACH * ROUNDS);
+}
+
+/// Ends the counts of one of several tries of a path, of which the median is taken: other threads get in the way of
+/// some.
+#[inline(never)]
+fn end_of_path_try(name: &str, times: usize) {
+    println!("{name} {times}");
 }
 
 // ---- queues --------------------------------------------------------------------------------------------------------
@@ -234,7 +244,9 @@ fn sockets() -> zeroxide::Result<()> {
     send_and_recv("DEALER", SocketType::Dealer, SocketType::Router, &[64])?;
     publish()?;
     route()?;
-    ask()
+    ask()?;
+    take_turns()?;
+    fan_out()
 }
 
 /// A bound socket and several connected to it.
@@ -372,5 +384,69 @@ fn ask() -> zeroxide::Result<()> {
         });
     }
     end_of_path("recv, nothing there");
+    Ok(())
+}
+
+/// A request and its reply over tcp: the threads that send write to the wire themselves, and those that wait read from
+/// it. One thread plays both, so that nothing depends on when another one runs.
+fn take_turns() -> zeroxide::Result<()> {
+    for what in ["send", "recv"] {
+        let context = Context::new();
+        let (rep, req) = (
+            context.socket(SocketType::Rep)?,
+            context.socket(SocketType::Req)?,
+        );
+        req.connect(&rep.bind("tcp://127.0.0.1:*")?)?;
+        let half = |from: &Socket, to: &Socket| {
+            let mut sending = || send_waiting(from, message(&[64]));
+            let mut receiving = || drop(black_box(to.recv(Wait::Forever)));
+            let halves: [(&str, &mut dyn FnMut()); 2] =
+                [("send", &mut sending), ("recv", &mut receiving)];
+            for (name, half) in halves {
+                if name == what {
+                    counted(half);
+                } else {
+                    half();
+                }
+            }
+        };
+        for turn in 1..=TURNS * TRIES {
+            half(&req, &rep);
+            half(&rep, &req);
+            if turn % TURNS == 0 {
+                end_of_path_try(&format!("{what} 64 B, REQ/REP tcp in turns"), 2 * TURNS);
+            }
+        }
+    }
+    Ok(())
+}
+
+fn send_waiting(socket: &Socket, message: Message) {
+    socket.send(message, Wait::Forever).expect("a peer");
+}
+
+/// To ten subscribers over tcp: their messages are gathered, and the I/O thread writes one run to each.
+fn fan_out() -> zeroxide::Result<()> {
+    let context = Context::new();
+    let publisher = context.socket(SocketType::Xpub)?;
+    // So that each subscription can be awaited, though all are the same.
+    publisher.set_option(ids::XPUB_VERBOSE, &Value::Int(1))?;
+    let endpoint = publisher.bind("tcp://127.0.0.1:*")?;
+    let subscribers = (0..10)
+        .map(|_| {
+            let subscriber = context.socket(SocketType::Sub)?;
+            subscriber.subscribe("")?;
+            subscriber.connect(&endpoint)?;
+            publisher.recv(Wait::Forever)?;
+            Ok(subscriber)
+        })
+        .collect::<zeroxide::Result<Vec<_>>>()?;
+    for _ in 0..ROUNDS {
+        counted(&mut || (0..EACH).for_each(|_| send(&publisher, message(&[64]))));
+        for subscriber in &subscribers {
+            (0..EACH).for_each(|_| drop(subscriber.recv(Wait::Forever)));
+        }
+    }
+    end_of_path("send 64 B, XPUB to 10 SUB tcp");
     Ok(())
 }

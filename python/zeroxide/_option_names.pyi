@@ -120,7 +120,7 @@ class SocketOptions:
     router_mandatory: int
     """A message to an unknown peer raises an error instead of being dropped.
 
-    Type: int, 0 or 1. Default: 0. Sockets: ROUTER, REP. It can only be set.
+    Type: int, 0 or 1. Default: 0. Sockets: REP, ROUTER. It can only be set.
 
     Source: ``ZMQ_ROUTER_MANDATORY`` of zmq_setsockopt(3)
     """
@@ -172,7 +172,7 @@ class SocketOptions:
     xpub_verbose: int
     """Receive every subscription, not only the first for a topic.
 
-    Type: int, 0 or 1. Default: 0. Sockets: XPUB, PUB. It can only be set.
+    Type: int, 0 or 1. Default: 0. Sockets: PUB, XPUB. It can only be set.
 
     Source: ``ZMQ_XPUB_VERBOSE`` of zmq_setsockopt(3)
     """
@@ -242,7 +242,7 @@ class SocketOptions:
     probe_router: int
     """Send an empty message on each new connection.
 
-    Type: int, 0 or 1. Default: 0. Sockets: ROUTER, DEALER, REQ, REP. It can only be set.
+    Type: int, 0 or 1. Default: 0. Sockets: REQ, REP, DEALER, ROUTER. It can only be set.
 
     Source: ``ZMQ_PROBE_ROUTER`` of zmq_setsockopt(3)
     """
@@ -277,7 +277,7 @@ class SocketOptions:
     router_handover: int
     """A new peer takes over the routing id of an older one.
 
-    Type: int, 0 or 1. Default: 0. Sockets: ROUTER, REP. It can only be set.
+    Type: int, 0 or 1. Default: 0. Sockets: REP, ROUTER. It can only be set.
 
     Source: ``ZMQ_ROUTER_HANDOVER`` of zmq_setsockopt(3)
     """
@@ -312,7 +312,7 @@ class SocketOptions:
     connect_routing_id: bytes
     """The name here of the peer that the next connect reaches.
 
-    Type: bytes. Default: empty. Sockets: ROUTER, STREAM, REP. It can only be set.
+    Type: bytes. Default: empty. Sockets: REP, ROUTER, STREAM. It can only be set.
 
     Source: ``ZMQ_CONNECT_ROUTING_ID`` of zmq_setsockopt(3)
     """
@@ -333,7 +333,7 @@ class SocketOptions:
     xpub_nodrop: int
     """Wait instead of dropping when the queue to a subscriber is full.
 
-    Type: int, 0 or 1. Default: 0. Sockets: XPUB, PUB. It can only be set.
+    Type: int, 0 or 1. Default: 0. Sockets: PUB, XPUB. It can only be set.
 
     Source: ``ZMQ_XPUB_NODROP`` of zmq_setsockopt(3)
     """
@@ -347,7 +347,7 @@ class SocketOptions:
     xpub_welcome_msg: bytes
     """The first message to each new subscriber; empty = none.
 
-    Type: bytes. Default: empty. Sockets: XPUB, PUB. It can only be set.
+    Type: bytes. Default: empty. Sockets: PUB, XPUB. It can only be set.
 
     Source: ``ZMQ_XPUB_WELCOME_MSG`` of zmq_setsockopt(3)
     """
@@ -394,7 +394,7 @@ class SocketOptions:
     xpub_verboser: int
     """Receive every subscription and every unsubscription.
 
-    Type: int, 0 or 1. Default: 0. Sockets: XPUB, PUB. It can only be set.
+    Type: int, 0 or 1. Default: 0. Sockets: PUB, XPUB. It can only be set.
 
     Source: ``ZMQ_XPUB_VERBOSER`` of zmq_setsockopt(3)
     """
@@ -437,7 +437,7 @@ class SocketOptions:
     """Another name of `CONNECT_ROUTING_ID`. The name here of the peer that the next connect
     reaches.
 
-    Type: bytes. Default: empty. Sockets: ROUTER, STREAM, REP. It can only be set.
+    Type: bytes. Default: empty. Sockets: REP, ROUTER, STREAM. It can only be set.
 
     Source: ``ZMQ_CONNECT_ROUTING_ID`` of zmq_setsockopt(3)
     """
@@ -452,7 +452,7 @@ class SocketOptions:
     """Another name of `ROUTER_MANDATORY`. A message to an unknown peer raises an error instead of
     being dropped.
 
-    Type: int, 0 or 1. Default: 0. Sockets: ROUTER, REP. It can only be set.
+    Type: int, 0 or 1. Default: 0. Sockets: REP, ROUTER. It can only be set.
 
     Source: ``ZMQ_ROUTER_MANDATORY`` of zmq_setsockopt(3)
     """
@@ -460,7 +460,7 @@ class SocketOptions:
     """Another name of `ROUTER_MANDATORY`. A message to an unknown peer raises an error instead of
     being dropped.
 
-    Type: int, 0 or 1. Default: 0. Sockets: ROUTER, REP. It can only be set.
+    Type: int, 0 or 1. Default: 0. Sockets: REP, ROUTER. It can only be set.
 
     Source: ``ZMQ_ROUTER_MANDATORY`` of zmq_setsockopt(3)
     """
@@ -504,7 +504,7 @@ class SocketOptions:
     """Stored without effect: a message that does not begin with a subscription never has one in a
     later part.
 
-    Type: int, 0 or 1. Sockets: XPUB, XSUB, PUB. It can only be set.
+    Type: int, 0 or 1. Sockets: PUB, XPUB, XSUB. It can only be set.
 
     Source: ``ZMQ_ONLY_FIRST_SUBSCRIBE`` of zmq_setsockopt(3)
     """
@@ -658,7 +658,7 @@ class UpperCaseOptions:
     ROUTER_MANDATORY: int
     """A message to an unknown peer raises an error instead of being dropped.
 
-    Type: int, 0 or 1. Default: 0. Sockets: ROUTER, REP. It can only be set.
+    Type: int, 0 or 1. Default: 0. Sockets: REP, ROUTER. It can only be set.
 
     Source: ``ZMQ_ROUTER_MANDATORY`` of zmq_setsockopt(3)
     """
@@ -710,7 +710,7 @@ class UpperCaseOptions:
     XPUB_VERBOSE: int
     """Receive every subscription, not only the first for a topic.
 
-    Type: int, 0 or 1. Default: 0. Sockets: XPUB, PUB. It can only be set.
+    Type: int, 0 or 1. Default: 0. Sockets: PUB, XPUB. It can only be set.
 
     Source: ``ZMQ_XPUB_VERBOSE`` of zmq_setsockopt(3)
     """
@@ -780,7 +780,7 @@ class UpperCaseOptions:
     PROBE_ROUTER: int
     """Send an empty message on each new connection.
 
-    Type: int, 0 or 1. Default: 0. Sockets: ROUTER, DEALER, REQ, REP. It can only be set.
+    Type: int, 0 or 1. Default: 0. Sockets: REQ, REP, DEALER, ROUTER. It can only be set.
 
     Source: ``ZMQ_PROBE_ROUTER`` of zmq_setsockopt(3)
     """
@@ -815,7 +815,7 @@ class UpperCaseOptions:
     ROUTER_HANDOVER: int
     """A new peer takes over the routing id of an older one.
 
-    Type: int, 0 or 1. Default: 0. Sockets: ROUTER, REP. It can only be set.
+    Type: int, 0 or 1. Default: 0. Sockets: REP, ROUTER. It can only be set.
 
     Source: ``ZMQ_ROUTER_HANDOVER`` of zmq_setsockopt(3)
     """
@@ -850,7 +850,7 @@ class UpperCaseOptions:
     CONNECT_ROUTING_ID: bytes
     """The name here of the peer that the next connect reaches.
 
-    Type: bytes. Default: empty. Sockets: ROUTER, STREAM, REP. It can only be set.
+    Type: bytes. Default: empty. Sockets: REP, ROUTER, STREAM. It can only be set.
 
     Source: ``ZMQ_CONNECT_ROUTING_ID`` of zmq_setsockopt(3)
     """
@@ -871,7 +871,7 @@ class UpperCaseOptions:
     XPUB_NODROP: int
     """Wait instead of dropping when the queue to a subscriber is full.
 
-    Type: int, 0 or 1. Default: 0. Sockets: XPUB, PUB. It can only be set.
+    Type: int, 0 or 1. Default: 0. Sockets: PUB, XPUB. It can only be set.
 
     Source: ``ZMQ_XPUB_NODROP`` of zmq_setsockopt(3)
     """
@@ -885,7 +885,7 @@ class UpperCaseOptions:
     XPUB_WELCOME_MSG: bytes
     """The first message to each new subscriber; empty = none.
 
-    Type: bytes. Default: empty. Sockets: XPUB, PUB. It can only be set.
+    Type: bytes. Default: empty. Sockets: PUB, XPUB. It can only be set.
 
     Source: ``ZMQ_XPUB_WELCOME_MSG`` of zmq_setsockopt(3)
     """
@@ -932,7 +932,7 @@ class UpperCaseOptions:
     XPUB_VERBOSER: int
     """Receive every subscription and every unsubscription.
 
-    Type: int, 0 or 1. Default: 0. Sockets: XPUB, PUB. It can only be set.
+    Type: int, 0 or 1. Default: 0. Sockets: PUB, XPUB. It can only be set.
 
     Source: ``ZMQ_XPUB_VERBOSER`` of zmq_setsockopt(3)
     """
@@ -975,7 +975,7 @@ class UpperCaseOptions:
     """Another name of `CONNECT_ROUTING_ID`. The name here of the peer that the next connect
     reaches.
 
-    Type: bytes. Default: empty. Sockets: ROUTER, STREAM, REP. It can only be set.
+    Type: bytes. Default: empty. Sockets: REP, ROUTER, STREAM. It can only be set.
 
     Source: ``ZMQ_CONNECT_ROUTING_ID`` of zmq_setsockopt(3)
     """
@@ -990,7 +990,7 @@ class UpperCaseOptions:
     """Another name of `ROUTER_MANDATORY`. A message to an unknown peer raises an error instead of
     being dropped.
 
-    Type: int, 0 or 1. Default: 0. Sockets: ROUTER, REP. It can only be set.
+    Type: int, 0 or 1. Default: 0. Sockets: REP, ROUTER. It can only be set.
 
     Source: ``ZMQ_ROUTER_MANDATORY`` of zmq_setsockopt(3)
     """
@@ -998,7 +998,7 @@ class UpperCaseOptions:
     """Another name of `ROUTER_MANDATORY`. A message to an unknown peer raises an error instead of
     being dropped.
 
-    Type: int, 0 or 1. Default: 0. Sockets: ROUTER, REP. It can only be set.
+    Type: int, 0 or 1. Default: 0. Sockets: REP, ROUTER. It can only be set.
 
     Source: ``ZMQ_ROUTER_MANDATORY`` of zmq_setsockopt(3)
     """
@@ -1042,7 +1042,7 @@ class UpperCaseOptions:
     """Stored without effect: a message that does not begin with a subscription never has one in a
     later part.
 
-    Type: int, 0 or 1. Sockets: XPUB, XSUB, PUB. It can only be set.
+    Type: int, 0 or 1. Sockets: PUB, XPUB, XSUB. It can only be set.
 
     Source: ``ZMQ_ONLY_FIRST_SUBSCRIBE`` of zmq_setsockopt(3)
     """

@@ -837,7 +837,7 @@ class SocketOption(IntEnum):
     ROUTER_MANDATORY = 33
     """A message to an unknown peer raises an error instead of being dropped.
 
-    Type: int, 0 or 1. Default: 0. Sockets: ROUTER, REP. It can only be set.
+    Type: int, 0 or 1. Default: 0. Sockets: REP, ROUTER. It can only be set.
 
     Source: ``ZMQ_ROUTER_MANDATORY`` of zmq_setsockopt(3)
     """
@@ -889,7 +889,7 @@ class SocketOption(IntEnum):
     XPUB_VERBOSE = 40
     """Receive every subscription, not only the first for a topic.
 
-    Type: int, 0 or 1. Default: 0. Sockets: XPUB, PUB. It can only be set.
+    Type: int, 0 or 1. Default: 0. Sockets: PUB, XPUB. It can only be set.
 
     Source: ``ZMQ_XPUB_VERBOSE`` of zmq_setsockopt(3)
     """
@@ -967,7 +967,7 @@ class SocketOption(IntEnum):
     PROBE_ROUTER = 51
     """Send an empty message on each new connection.
 
-    Type: int, 0 or 1. Default: 0. Sockets: ROUTER, DEALER, REQ, REP. It can only be set.
+    Type: int, 0 or 1. Default: 0. Sockets: REQ, REP, DEALER, ROUTER. It can only be set.
 
     Source: ``ZMQ_PROBE_ROUTER`` of zmq_setsockopt(3)
     """
@@ -1002,7 +1002,7 @@ class SocketOption(IntEnum):
     ROUTER_HANDOVER = 56
     """A new peer takes over the routing id of an older one.
 
-    Type: int, 0 or 1. Default: 0. Sockets: ROUTER, REP. It can only be set.
+    Type: int, 0 or 1. Default: 0. Sockets: REP, ROUTER. It can only be set.
 
     Source: ``ZMQ_ROUTER_HANDOVER`` of zmq_setsockopt(3)
     """
@@ -1037,7 +1037,7 @@ class SocketOption(IntEnum):
     CONNECT_ROUTING_ID = 61
     """The name here of the peer that the next connect reaches.
 
-    Type: bytes. Default: empty. Sockets: ROUTER, STREAM, REP. It can only be set.
+    Type: bytes. Default: empty. Sockets: REP, ROUTER, STREAM. It can only be set.
 
     Source: ``ZMQ_CONNECT_ROUTING_ID`` of zmq_setsockopt(3)
     """
@@ -1086,7 +1086,7 @@ class SocketOption(IntEnum):
     XPUB_NODROP = 69
     """Wait instead of dropping when the queue to a subscriber is full.
 
-    Type: int, 0 or 1. Default: 0. Sockets: XPUB, PUB. It can only be set.
+    Type: int, 0 or 1. Default: 0. Sockets: PUB, XPUB. It can only be set.
 
     Source: ``ZMQ_XPUB_NODROP`` of zmq_setsockopt(3)
     """
@@ -1108,7 +1108,7 @@ class SocketOption(IntEnum):
     XPUB_WELCOME_MSG = 72
     """The first message to each new subscriber; empty = none.
 
-    Type: bytes. Default: empty. Sockets: XPUB, PUB. It can only be set.
+    Type: bytes. Default: empty. Sockets: PUB, XPUB. It can only be set.
 
     Source: ``ZMQ_XPUB_WELCOME_MSG`` of zmq_setsockopt(3)
     """
@@ -1155,7 +1155,7 @@ class SocketOption(IntEnum):
     XPUB_VERBOSER = 78
     """Receive every subscription and every unsubscription.
 
-    Type: int, 0 or 1. Default: 0. Sockets: XPUB, PUB. It can only be set.
+    Type: int, 0 or 1. Default: 0. Sockets: PUB, XPUB. It can only be set.
 
     Source: ``ZMQ_XPUB_VERBOSER`` of zmq_setsockopt(3)
     """
@@ -1255,7 +1255,7 @@ class SocketOption(IntEnum):
     """Another name of `CONNECT_ROUTING_ID`. The name here of the peer that the next connect
     reaches.
 
-    Type: bytes. Default: empty. Sockets: ROUTER, STREAM, REP. It can only be set.
+    Type: bytes. Default: empty. Sockets: REP, ROUTER, STREAM. It can only be set.
 
     Source: ``ZMQ_CONNECT_ROUTING_ID`` of zmq_setsockopt(3)
     """
@@ -1270,7 +1270,7 @@ class SocketOption(IntEnum):
     """Another name of `ROUTER_MANDATORY`. A message to an unknown peer raises an error instead of
     being dropped.
 
-    Type: int, 0 or 1. Default: 0. Sockets: ROUTER, REP. It can only be set.
+    Type: int, 0 or 1. Default: 0. Sockets: REP, ROUTER. It can only be set.
 
     Source: ``ZMQ_ROUTER_MANDATORY`` of zmq_setsockopt(3)
     """
@@ -1278,7 +1278,7 @@ class SocketOption(IntEnum):
     """Another name of `ROUTER_MANDATORY`. A message to an unknown peer raises an error instead of
     being dropped.
 
-    Type: int, 0 or 1. Default: 0. Sockets: ROUTER, REP. It can only be set.
+    Type: int, 0 or 1. Default: 0. Sockets: REP, ROUTER. It can only be set.
 
     Source: ``ZMQ_ROUTER_MANDATORY`` of zmq_setsockopt(3)
     """
@@ -1392,7 +1392,7 @@ class SocketOption(IntEnum):
     """Stored without effect: a message that does not begin with a subscription never has one in a
     later part.
 
-    Type: int, 0 or 1. Sockets: XPUB, XSUB, PUB. It can only be set.
+    Type: int, 0 or 1. Sockets: PUB, XPUB, XSUB. It can only be set.
 
     Source: ``ZMQ_ONLY_FIRST_SUBSCRIBE`` of zmq_setsockopt(3)
     """
@@ -2160,7 +2160,7 @@ Source: ``ZMQ_LAST_ENDPOINT`` of zmq_getsockopt(3)
 ROUTER_MANDATORY = SocketOption.ROUTER_MANDATORY
 """A message to an unknown peer raises an error instead of being dropped.
 
-Type: int, 0 or 1. Default: 0. Sockets: ROUTER, REP. It can only be set.
+Type: int, 0 or 1. Default: 0. Sockets: REP, ROUTER. It can only be set.
 
 Source: ``ZMQ_ROUTER_MANDATORY`` of zmq_setsockopt(3)
 """
@@ -2209,7 +2209,7 @@ Source: ``ZMQ_IMMEDIATE`` of zmq_setsockopt(3)
 XPUB_VERBOSE = SocketOption.XPUB_VERBOSE
 """Receive every subscription, not only the first for a topic.
 
-Type: int, 0 or 1. Default: 0. Sockets: XPUB, PUB. It can only be set.
+Type: int, 0 or 1. Default: 0. Sockets: PUB, XPUB. It can only be set.
 
 Source: ``ZMQ_XPUB_VERBOSE`` of zmq_setsockopt(3)
 """
@@ -2287,7 +2287,7 @@ Source: 25/ZMTP-CURVE, section "Implementation"; ``ZMQ_CURVE_SERVERKEY`` of zmq_
 PROBE_ROUTER = SocketOption.PROBE_ROUTER
 """Send an empty message on each new connection.
 
-Type: int, 0 or 1. Default: 0. Sockets: ROUTER, DEALER, REQ, REP. It can only be set.
+Type: int, 0 or 1. Default: 0. Sockets: REQ, REP, DEALER, ROUTER. It can only be set.
 
 Source: ``ZMQ_PROBE_ROUTER`` of zmq_setsockopt(3)
 """
@@ -2322,7 +2322,7 @@ Source: 27/ZAP, section "Message Format"; ``ZMQ_ZAP_DOMAIN`` of zmq_setsockopt(3
 ROUTER_HANDOVER = SocketOption.ROUTER_HANDOVER
 """A new peer takes over the routing id of an older one.
 
-Type: int, 0 or 1. Default: 0. Sockets: ROUTER, REP. It can only be set.
+Type: int, 0 or 1. Default: 0. Sockets: REP, ROUTER. It can only be set.
 
 Source: ``ZMQ_ROUTER_HANDOVER`` of zmq_setsockopt(3)
 """
@@ -2357,7 +2357,7 @@ Source: ``ZMQ_IPC_FILTER_GID`` of zmq_setsockopt(3)
 CONNECT_ROUTING_ID = SocketOption.CONNECT_ROUTING_ID
 """The name here of the peer that the next connect reaches.
 
-Type: bytes. Default: empty. Sockets: ROUTER, STREAM, REP. It can only be set.
+Type: bytes. Default: empty. Sockets: REP, ROUTER, STREAM. It can only be set.
 
 Source: ``ZMQ_CONNECT_ROUTING_ID`` of zmq_setsockopt(3)
 """
@@ -2406,7 +2406,7 @@ Source: ``ZMQ_SOCKS_PROXY`` of zmq_setsockopt(3)
 XPUB_NODROP = SocketOption.XPUB_NODROP
 """Wait instead of dropping when the queue to a subscriber is full.
 
-Type: int, 0 or 1. Default: 0. Sockets: XPUB, PUB. It can only be set.
+Type: int, 0 or 1. Default: 0. Sockets: PUB, XPUB. It can only be set.
 
 Source: ``ZMQ_XPUB_NODROP`` of zmq_setsockopt(3)
 """
@@ -2428,7 +2428,7 @@ Source: ``ZMQ_XPUB_MANUAL`` of zmq_setsockopt(3)
 XPUB_WELCOME_MSG = SocketOption.XPUB_WELCOME_MSG
 """The first message to each new subscriber; empty = none.
 
-Type: bytes. Default: empty. Sockets: XPUB, PUB. It can only be set.
+Type: bytes. Default: empty. Sockets: PUB, XPUB. It can only be set.
 
 Source: ``ZMQ_XPUB_WELCOME_MSG`` of zmq_setsockopt(3)
 """
@@ -2473,7 +2473,7 @@ zmq_setsockopt(3)
 XPUB_VERBOSER = SocketOption.XPUB_VERBOSER
 """Receive every subscription and every unsubscription.
 
-Type: int, 0 or 1. Default: 0. Sockets: XPUB, PUB. It can only be set.
+Type: int, 0 or 1. Default: 0. Sockets: PUB, XPUB. It can only be set.
 
 Source: ``ZMQ_XPUB_VERBOSER`` of zmq_setsockopt(3)
 """
@@ -2572,7 +2572,7 @@ Source: 37/ZMTP, section "The Identity Property"; ``ZMQ_ROUTING_ID`` of zmq_sets
 CONNECT_RID = SocketOption.CONNECT_ROUTING_ID
 """Another name of `CONNECT_ROUTING_ID`. The name here of the peer that the next connect reaches.
 
-Type: bytes. Default: empty. Sockets: ROUTER, STREAM, REP. It can only be set.
+Type: bytes. Default: empty. Sockets: REP, ROUTER, STREAM. It can only be set.
 
 Source: ``ZMQ_CONNECT_ROUTING_ID`` of zmq_setsockopt(3)
 """
@@ -2587,7 +2587,7 @@ FAIL_UNROUTABLE = SocketOption.ROUTER_MANDATORY
 """Another name of `ROUTER_MANDATORY`. A message to an unknown peer raises an error instead of being
 dropped.
 
-Type: int, 0 or 1. Default: 0. Sockets: ROUTER, REP. It can only be set.
+Type: int, 0 or 1. Default: 0. Sockets: REP, ROUTER. It can only be set.
 
 Source: ``ZMQ_ROUTER_MANDATORY`` of zmq_setsockopt(3)
 """
@@ -2595,7 +2595,7 @@ ROUTER_BEHAVIOR = SocketOption.ROUTER_MANDATORY
 """Another name of `ROUTER_MANDATORY`. A message to an unknown peer raises an error instead of being
 dropped.
 
-Type: int, 0 or 1. Default: 0. Sockets: ROUTER, REP. It can only be set.
+Type: int, 0 or 1. Default: 0. Sockets: REP, ROUTER. It can only be set.
 
 Source: ``ZMQ_ROUTER_MANDATORY`` of zmq_setsockopt(3)
 """
@@ -2708,7 +2708,7 @@ ONLY_FIRST_SUBSCRIBE = SocketOption.ONLY_FIRST_SUBSCRIBE
 """Stored without effect: a message that does not begin with a subscription never has one in a later
 part.
 
-Type: int, 0 or 1. Sockets: XPUB, XSUB, PUB. It can only be set.
+Type: int, 0 or 1. Sockets: PUB, XPUB, XSUB. It can only be set.
 
 Source: ``ZMQ_ONLY_FIRST_SUBSCRIBE`` of zmq_setsockopt(3)
 """

@@ -7,13 +7,14 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::{env, fs};
 
-const STUB: &str = "../../python/zeroxide/_native.pyi";
+const STUB: &str = "python/zeroxide/_native.pyi";
 const QUOTES: &str = "\"\"\"";
 
 fn main() {
-    println!("cargo::rerun-if-changed={STUB}");
+    let stub = stub();
+    println!("cargo::rerun-if-changed={}", stub.display());
     println!("cargo::rerun-if-changed=build.rs");
-    let stub = fs::read_to_string(STUB).unwrap_or_else(|error| panic!("{STUB}: {error}"));
+    let stub = fs::read_to_string(&stub).unwrap_or_else(|error| panic!("{STUB}: {error}"));
     let arms: String = docstrings(&stub)
         .iter()
         .map(|(name, text)| format!("    ({name}) => {{ {text:?} }};\n"))
@@ -22,6 +23,15 @@ fn main() {
     let file = Path::new(&folder.expect("cargo sets OUT_DIR")).join("text.rs");
     let code = format!("macro_rules! text {{\n{arms}}}\n");
     fs::write(&file, code).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
+}
+
+/// The path of the stub. Two packages have this source, and so this program.
+fn stub() -> PathBuf {
+    let package = env::var_os("CARGO_MANIFEST_DIR").map(PathBuf::from);
+    let package = package.expect("cargo sets CARGO_MANIFEST_DIR");
+    let mut stubs = package.ancestors().map(|folder| folder.join(STUB));
+    let found = stubs.find(|stub| stub.is_file());
+    found.unwrap_or_else(|| panic!("no folder above {} has {STUB}", package.display()))
 }
 
 /// The docstrings of classes, functions, methods and attributes by name: `proxy`, `Socket`, `Socket::send`.

@@ -227,7 +227,7 @@ impl SocketExt for Socket {
     }
 
     fn put(&self, text: &str) {
-        self.send(text.into(), Wait::Forever).unwrap();
+        self.send(text, Wait::Forever).unwrap();
     }
 
     fn take(&self) -> String {

@@ -42,7 +42,7 @@ def test_the_texts_of_options_are_those_of_the_table(zmq):
         ("RCVHWM", "Type: int, in messages. Default: 1000."),
         ("RCVTIMEO", "Type: int, in ms. Default: -1."),
         ("ROUTING_ID", "Type: bytes. Default: empty."),
-        ("XPUB_VERBOSE", "Type: int, 0 or 1. Default: 0. Sockets: XPUB, PUB. It can only be set."),
+        ("XPUB_VERBOSE", "Type: int, 0 or 1. Default: 0. Sockets: PUB, XPUB. It can only be set."),
         ("EVENTS", "Type: int. It can only be read."),
         ("HELLO_MSG", "Type: bytes. Setting it raises an error."),
         ("IO_THREADS", "Type: int, in threads. Default: 1."),

@@ -14,7 +14,7 @@ use std::{fmt, mem};
 
 use bytes::Bytes;
 use zeroize::Zeroizing;
-use zeroxide_proto::mechanisms::{Credentials, Verdict, curve, system_random};
+use zeroxide_proto::mechanisms::{Credentials, Shows, Verdict, curve, system_random};
 use zeroxide_proto::z85;
 
 use crate::error::{Error, ErrorKind, Result};
@@ -137,17 +137,22 @@ impl Decision {
 
 impl Gate {
     /// Decides about a peer, and registers the connection if it is admitted.
-    pub(crate) fn judge(&self, peer: &Credentials, connection: Weak<dyn Admitted>) -> Decision {
-        match (self, peer.mechanism, &peer.credentials[..]) {
-            (Gate::Keys(keys), "CURVE", [key]) => match Key::try_from(&key[..]) {
+    pub(crate) fn judge(
+        &self,
+        peer: &Credentials,
+        shows: Shows,
+        connection: Weak<dyn Admitted>,
+    ) -> Decision {
+        match (self, shows, &peer.credentials[..]) {
+            (Gate::Keys(keys), Shows::Key, [key]) => match Key::try_from(&key[..]) {
                 Ok(key) => keys.judge(key, connection),
                 Err(_) => Decision::no("the public key is not one"),
             },
-            (Gate::Users(users), "PLAIN", [user, password]) => {
+            (Gate::Users(users), Shows::Password, [user, password]) => {
                 users.judge(user, password, connection)
             }
             // The mechanism was changed after the list was set.
-            (_, mechanism, _) => Decision::no(format!("no peer is accepted with {mechanism}")),
+            _ => Decision::no(format!("no peer is accepted with {}", peer.mechanism)),
         }
     }
 }

@@ -5,11 +5,11 @@ use std::time::{Duration, Instant};
 
 use crate::options::Options;
 use crate::reactor::Turn;
-use crate::transports::{Target, Transport};
+use crate::transports::{ByteTransport, Target};
 
 /// See the module text.
 pub(crate) struct Connecter {
-    pub(crate) transport: &'static dyn Transport,
+    pub(crate) transport: &'static dyn ByteTransport,
     pub(crate) address: String,
     targets: VecDeque<Target>,
     /// From when it is asked for until the peer has shaken hands, the attempt has failed, or `patience` is over.
@@ -36,7 +36,7 @@ pub(crate) enum Setback {
 impl Connecter {
     /// `seed` makes the jitter of this connecter differ from that of others.
     pub(crate) fn new(
-        transport: &'static dyn Transport,
+        transport: &'static dyn ByteTransport,
         address: &str,
         options: &Options,
         seed: u64,

@@ -7,11 +7,13 @@ use std::time::{Duration, Instant};
 use zeroxide_proto::socket_type::SocketType;
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::options::{ContextOptions, Value};
+use crate::options::typed::{Typed, typed_option};
+use crate::options::{ContextOptions, Value, context_ids, context_options};
 use crate::registry::Registry;
 use crate::signal::Woken;
 use crate::socket::Socket;
 use crate::sys::thread::{self, ThreadSettings};
+use crate::transports::{MessageTransport, Transport};
 
 /// The interval at which an implicit termination checks whether bytes still move.
 const PROGRESS_STEP: Duration = Duration::from_millis(50);
@@ -63,7 +65,7 @@ impl Context {
         }
     }
 
-    fn registry(&self) -> &Arc<Registry> {
+    pub(crate) fn registry(&self) -> &Arc<Registry> {
         &self.handle.registry
     }
 
@@ -91,6 +93,16 @@ impl Context {
     pub fn socket(&self, socket_type: SocketType) -> Result<Socket> {
         self.check_process()?;
         Socket::new(self.registry(), socket_type)
+    }
+
+    /// Adds a transport of messages, for every socket of this context.
+    ///
+    /// # Errors
+    /// `AddressInUse` if the context has a transport with its scheme; `Forked`.
+    pub fn add_transport(&self, transport: Arc<dyn MessageTransport>) -> Result<()> {
+        self.check_process()?;
+        let transport = Transport::Messages(transport);
+        self.registry().transports.add(transport)
     }
 
     /// Changes a context option by its number in `zmq.h`.
@@ -190,6 +202,18 @@ impl Context {
         Arc::as_ptr(self.registry()) as usize
     }
 }
+
+macro_rules! methods {
+    ($($id:literal $name:ident [$($typed:tt)*] $access:ident: $doc:literal,)*) => {
+        /// Options by name, in the types of their values. Those of threads hold for threads that start later, so set them
+        /// before the first socket is created.
+        impl Context {
+            $(typed_option!([$($typed)*] context_ids::$name, $doc);)*
+        }
+    };
+}
+
+context_options!(methods);
 
 impl fmt::Debug for Context {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

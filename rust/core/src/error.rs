@@ -4,6 +4,8 @@ use std::borrow::Cow;
 use std::fmt;
 use std::io;
 
+use crate::sys::errno;
+
 /// The result of every operation of this crate that can fail.
 pub type Result<T> = std::result::Result<T, Error>;
 
@@ -144,60 +146,60 @@ impl ErrorKind {
     /// The error number: Linux's, or ZeroMQ's own above 156384712.
     pub const fn errno(self) -> i32 {
         match self {
-            ErrorKind::Again => libc::EAGAIN,
-            ErrorKind::Interrupted => libc::EINTR,
+            ErrorKind::Again => errno::AGAIN,
+            ErrorKind::Interrupted => errno::INTERRUPTED,
             ErrorKind::Terminated => ETERM,
-            ErrorKind::NotSocket | ErrorKind::Forked => libc::ENOTSOCK,
-            ErrorKind::NotSupported => libc::ENOTSUP,
-            ErrorKind::Invalid => libc::EINVAL,
+            ErrorKind::NotSocket | ErrorKind::Forked => errno::NOT_SOCKET,
+            ErrorKind::NotSupported => errno::NOT_SUPPORTED,
+            ErrorKind::Invalid => errno::INVALID,
             ErrorKind::Fsm => EFSM,
-            ErrorKind::HostUnreachable => libc::EHOSTUNREACH,
-            ErrorKind::AddressInUse => libc::EADDRINUSE,
-            ErrorKind::AddressNotAvailable => libc::EADDRNOTAVAIL,
-            ErrorKind::NoDevice => libc::ENODEV,
-            ErrorKind::NameTooLong => libc::ENAMETOOLONG,
-            ErrorKind::NoProtocol => libc::EPROTONOSUPPORT,
+            ErrorKind::HostUnreachable => errno::HOST_UNREACHABLE,
+            ErrorKind::AddressInUse => errno::ADDRESS_IN_USE,
+            ErrorKind::AddressNotAvailable => errno::ADDRESS_NOT_AVAILABLE,
+            ErrorKind::NoDevice => errno::NO_DEVICE,
+            ErrorKind::NameTooLong => errno::NAME_TOO_LONG,
+            ErrorKind::NoProtocol => errno::NO_PROTOCOL,
             ErrorKind::IncompatibleProtocol => ENOCOMPATPROTO,
             ErrorKind::NoThread => EMTHREAD,
-            ErrorKind::TooManySockets => libc::EMFILE,
-            ErrorKind::NoEntry => libc::ENOENT,
-            ErrorKind::Access => libc::EACCES,
-            ErrorKind::MessageSize => libc::EMSGSIZE,
-            ErrorKind::NoMemory => libc::ENOMEM,
-            ErrorKind::Fault => libc::EFAULT,
-            ErrorKind::ConnectionRefused => libc::ECONNREFUSED,
-            ErrorKind::TimedOut => libc::ETIMEDOUT,
-            ErrorKind::Os(errno) => errno,
+            ErrorKind::TooManySockets => errno::TOO_MANY_FILES,
+            ErrorKind::NoEntry => errno::NO_ENTRY,
+            ErrorKind::Access => errno::ACCESS,
+            ErrorKind::MessageSize => errno::MESSAGE_SIZE,
+            ErrorKind::NoMemory => errno::NO_MEMORY,
+            ErrorKind::Fault => errno::FAULT,
+            ErrorKind::ConnectionRefused => errno::CONNECTION_REFUSED,
+            ErrorKind::TimedOut => errno::TIMED_OUT,
+            ErrorKind::Os(number) => number,
         }
     }
 
     /// The kind of an error number; the inverse of [`ErrorKind::errno`].
-    pub const fn from_errno(errno: i32) -> ErrorKind {
-        match errno {
-            libc::EAGAIN => ErrorKind::Again,
-            libc::EINTR => ErrorKind::Interrupted,
+    pub const fn from_errno(number: i32) -> ErrorKind {
+        match number {
+            errno::AGAIN => ErrorKind::Again,
+            errno::INTERRUPTED => ErrorKind::Interrupted,
             ETERM => ErrorKind::Terminated,
-            libc::ENOTSOCK => ErrorKind::NotSocket,
-            libc::ENOTSUP => ErrorKind::NotSupported,
-            libc::EINVAL => ErrorKind::Invalid,
+            errno::NOT_SOCKET => ErrorKind::NotSocket,
+            errno::NOT_SUPPORTED => ErrorKind::NotSupported,
+            errno::INVALID => ErrorKind::Invalid,
             EFSM => ErrorKind::Fsm,
-            libc::EHOSTUNREACH => ErrorKind::HostUnreachable,
-            libc::EADDRINUSE => ErrorKind::AddressInUse,
-            libc::EADDRNOTAVAIL => ErrorKind::AddressNotAvailable,
-            libc::ENODEV => ErrorKind::NoDevice,
-            libc::ENAMETOOLONG => ErrorKind::NameTooLong,
-            libc::EPROTONOSUPPORT => ErrorKind::NoProtocol,
+            errno::HOST_UNREACHABLE => ErrorKind::HostUnreachable,
+            errno::ADDRESS_IN_USE => ErrorKind::AddressInUse,
+            errno::ADDRESS_NOT_AVAILABLE => ErrorKind::AddressNotAvailable,
+            errno::NO_DEVICE => ErrorKind::NoDevice,
+            errno::NAME_TOO_LONG => ErrorKind::NameTooLong,
+            errno::NO_PROTOCOL => ErrorKind::NoProtocol,
             ENOCOMPATPROTO => ErrorKind::IncompatibleProtocol,
             EMTHREAD => ErrorKind::NoThread,
-            libc::EMFILE => ErrorKind::TooManySockets,
-            libc::ENOENT => ErrorKind::NoEntry,
-            libc::EACCES => ErrorKind::Access,
-            libc::EMSGSIZE => ErrorKind::MessageSize,
-            libc::ENOMEM => ErrorKind::NoMemory,
-            libc::EFAULT => ErrorKind::Fault,
-            libc::ECONNREFUSED => ErrorKind::ConnectionRefused,
-            libc::ETIMEDOUT => ErrorKind::TimedOut,
-            errno => ErrorKind::Os(errno),
+            errno::TOO_MANY_FILES => ErrorKind::TooManySockets,
+            errno::NO_ENTRY => ErrorKind::NoEntry,
+            errno::ACCESS => ErrorKind::Access,
+            errno::MESSAGE_SIZE => ErrorKind::MessageSize,
+            errno::NO_MEMORY => ErrorKind::NoMemory,
+            errno::FAULT => ErrorKind::Fault,
+            errno::CONNECTION_REFUSED => ErrorKind::ConnectionRefused,
+            errno::TIMED_OUT => ErrorKind::TimedOut,
+            number => ErrorKind::Os(number),
         }
     }
 
@@ -266,15 +268,9 @@ impl From<io::Error> for Error {
             io::ErrorKind::OutOfMemory => ErrorKind::NoMemory,
             io::ErrorKind::InvalidInput | io::ErrorKind::InvalidData => ErrorKind::Invalid,
             io::ErrorKind::Unsupported => ErrorKind::NotSupported,
-            _ => ErrorKind::Os(libc::EIO),
+            _ => ErrorKind::Os(errno::IO),
         };
         Error::with(kind, error.to_string())
-    }
-}
-
-impl From<rustix::io::Errno> for Error {
-    fn from(errno: rustix::io::Errno) -> Error {
-        Error::new(ErrorKind::from_errno(errno.raw_os_error()))
     }
 }
 
@@ -327,7 +323,7 @@ mod tests {
 
     #[test]
     fn system_errors_keep_their_number_and_others_their_text() {
-        let os = Error::from(io::Error::from_raw_os_error(libc::EMFILE));
+        let os = Error::from(io::Error::from_raw_os_error(errno::TOO_MANY_FILES));
         assert_eq!((os.kind(), os.context()), (ErrorKind::TooManySockets, None));
         assert!(os.is_exhausted());
         let text = Error::from(io::Error::new(io::ErrorKind::TimedOut, "no answer"));

@@ -13,16 +13,16 @@ use crate::command::Command;
 use crate::error::Result;
 use crate::mailbox::Mailbox;
 use crate::reactor::{End, EventHandler, Reactor, Token};
-pub(crate) use crate::sys::epoll::Interest;
-use crate::sys::epoll::{Epoll, Events};
 use crate::sys::memory;
+pub(crate) use crate::sys::selector::Interest;
+use crate::sys::selector::{Events, Selector};
 use crate::sys::thread::{self, ThreadSettings};
 
 /// Reaches an I/O thread from anywhere.
 #[derive(Clone)]
 pub(crate) struct IoHandle {
     mailbox: Arc<Mailbox>,
-    epoll: Arc<Epoll>,
+    selector: Arc<Selector>,
 }
 
 impl IoHandle {
@@ -38,7 +38,7 @@ impl IoHandle {
 
     /// Changes what of a descriptor the thread watches for the handler `token`. False when it does not watch it.
     pub(crate) fn watch(&self, token: Token, fd: BorrowedFd<'_>, interest: Interest) -> bool {
-        self.epoll.modify(fd, token.0 as u64, interest).is_ok()
+        self.selector.modify(fd, token.0 as u64, interest).is_ok()
     }
 
     /// Makes the thread leave its loop.
@@ -50,15 +50,15 @@ impl IoHandle {
 /// Starts an I/O thread.
 pub(crate) fn spawn(settings: ThreadSettings) -> Result<(IoHandle, JoinHandle<()>)> {
     let mailbox = Arc::new(Mailbox::new()?);
-    let epoll = Arc::new(Epoll::new()?);
+    let selector = Arc::new(Selector::new()?);
     // Emptying it makes room in it, which is no news.
-    epoll.add_for(mailbox.descriptor(), MAILBOX, Interest::Input)?;
+    selector.add_for(mailbox.descriptor(), MAILBOX, Interest::Input)?;
     let handle = IoHandle {
         mailbox: mailbox.clone(),
-        epoll: epoll.clone(),
+        selector: selector.clone(),
     };
     let thread = thread::spawn(settings, move || {
-        let mut io = Reactor::new(epoll);
+        let mut io = Reactor::new(selector);
         run(&mailbox, &mut io);
         end(&mailbox, &mut io);
     })?;
@@ -127,7 +127,7 @@ fn wait(mailbox: &Mailbox, io: &mut Reactor, events: &mut Events) {
     } else {
         io.next_timer()
     };
-    let waited = io.epoll().wait(events, deadline);
+    let waited = io.selector().wait(events, deadline);
     // An interrupted or failed wait is an empty one: the loop turns and waits again.
     if waited.is_err() {
         events.clear();

@@ -18,8 +18,9 @@ use crate::port::SocketPort;
 use crate::reactor::{End, EventHandler, Reactor, Token};
 use crate::registry::{LiveGuard, Registry};
 use crate::session::{Seed, Session};
-use crate::sys::epoll::Readiness;
-use crate::transports::{Listen, Stream, Transport};
+use crate::sys::errno;
+use crate::sys::selector::Readiness;
+use crate::transports::{ByteTransport, Listen, Stream};
 
 /// How long to leave a listener alone after accepting, or being told of connections, failed for want of descriptors or
 /// memory. The backlog keeps the peers meanwhile.
@@ -37,8 +38,6 @@ const PROGRESS_MIN: usize = 64;
 const PROGRESS_TIME: Duration = Duration::from_millis(500);
 /// How often to look whether there is room.
 const ROOM_PAUSE: Duration = Duration::from_millis(5);
-/// The Linux errno that a monitor event carries for one too many.
-const ECONNABORTED: u64 = 103;
 
 /// See the module text.
 pub(crate) struct Listener {
@@ -91,7 +90,7 @@ impl Listener {
     /// What the transport says of the address; `NoThread` when no I/O thread may serve it.
     pub(crate) fn bind(
         seed: ListenerSeed,
-        transport: &dyn Transport,
+        transport: &dyn ByteTransport,
         address: &str,
     ) -> Result<Arc<Listener>> {
         let (io, guard) = seed.registry.choose_io(seed.options.affinity)?;
@@ -310,7 +309,7 @@ impl Listener {
             session.abandon();
             let event = MonitorEvent::new(
                 EventKind::HandshakeFailedNoDetail,
-                ECONNABORTED,
+                errno::CONNECTION_ABORTED as u64,
                 &self.endpoint,
             );
             self.port.emit(
@@ -382,7 +381,7 @@ mod tests {
     use crate::registry::ContextUser;
     use crate::transports::{self, Opening, Target, Targets};
 
-    /// A transport whose listening descriptor no epoll takes for as long as `broken` says so: that of a file.
+    /// A transport whose listening descriptor no selector takes for as long as `broken` says so: that of a file.
     struct Unwatchable {
         broken: Arc<AtomicBool>,
     }
@@ -393,7 +392,7 @@ mod tests {
         broken: Arc<AtomicBool>,
     }
 
-    impl Transport for Unwatchable {
+    impl ByteTransport for Unwatchable {
         fn scheme(&self) -> &'static str {
             "tcp"
         }

@@ -9,13 +9,13 @@ use zeroxide_queue::mpsc::{Batch, Queue};
 
 use crate::command::Command;
 use crate::error::Result;
-use crate::sys::eventfd::EventFd;
+use crate::sys::wake_fd::WakeFd;
 
 /// See the module text.
 pub(crate) struct Mailbox {
     queue: Queue<Command>,
     bell: Doorbell,
-    wake: EventFd,
+    wake: WakeFd,
     closed: AtomicBool,
 }
 
@@ -24,7 +24,7 @@ impl Mailbox {
         Ok(Mailbox {
             queue: Queue::new(),
             bell: Doorbell::new(),
-            wake: EventFd::new()?,
+            wake: WakeFd::new()?,
             closed: AtomicBool::new(false),
         })
     }

@@ -23,7 +23,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use bytes::Bytes;
 use zeroxide_proto::engine::PeerInfo;
-use zeroxide_proto::frame::{Frame, Kind};
+use zeroxide_proto::frame::{Frame, FrameKind};
 use zeroxide_proto::message::Message;
 use zeroxide_queue::doorbell::Doorbell;
 use zeroxide_queue::spsc::{self, Consumer, Producer};
@@ -31,6 +31,7 @@ use zeroxide_queue::spsc::{self, Consumer, Producer};
 use self::far::{FarCell, Parting};
 use self::limit::InForce;
 pub use self::limit::Limit;
+use self::line::Notice;
 pub(crate) use self::line::{Line, Loan, Look};
 pub(crate) use self::weight::Inbound;
 
@@ -64,7 +65,7 @@ pub enum PipeEvent {
 const ROOM_BYTES: u64 = 1 << 20;
 
 /// The kind of the mark between two connections. Commands end in the engine, so a pipe has no other use for it.
-const LAPSE: Kind = Kind::Command;
+const LAPSE: FrameKind = FrameKind::Command;
 
 /// Whether a message is the mark that [`Pipe::mark_lapse`] leaves.
 pub(crate) fn is_lapse(message: &Message) -> bool {
@@ -130,6 +131,7 @@ pub struct Pipe {
     peer_name: Option<Bytes>,
     /// How this end closes when it is dropped.
     parting: Parting,
+    notice: Notice,
 }
 
 struct Shared {
@@ -256,6 +258,7 @@ impl Pipe {
             met: false,
             peer_name: None,
             parting: Parting::default(),
+            notice: Notice::default(),
         }
     }
 
@@ -502,7 +505,7 @@ impl Pipe {
             None => self.tx.flush_but(self.open_frames),
         };
         if asleep {
-            self.far().notify(PipeEvent::Readable);
+            self.tell_readable();
         }
         asleep
     }
@@ -595,7 +598,7 @@ impl Pipe {
             return self.read().and_then(|message| message.into_iter().next());
         }
         let frame = self.rx.pop()?;
-        if frame.kind() == Kind::Run {
+        if frame.kind() == FrameKind::Run {
             self.count_run(frame.load());
             return Some(frame);
         }

@@ -6,20 +6,11 @@ use std::time::Instant;
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::signal::{Signal, Woken};
-use crate::socket::Socket;
+use crate::socket::{Events, Socket};
 use crate::sys::poll::{self as sys_poll, Ready};
 
-/// POLLIN: something can be received or read.
-pub const POLLIN: i16 = 1;
-/// POLLOUT: something can be sent or written.
-pub const POLLOUT: i16 = 2;
-/// POLLERR: a descriptor is in an error state; never set for sockets.
-pub const POLLERR: i16 = 4;
-/// POLLPRI: urgent data on a descriptor.
-pub const POLLPRI: i16 = 8;
-
 /// A socket or descriptor to wait for.
-pub enum Target<'a> {
+pub enum PollTarget<'a> {
     /// A socket of this crate.
     Socket(&'a Socket),
     /// Any other descriptor.
@@ -29,11 +20,31 @@ pub enum Target<'a> {
 /// An item to wait for, with the result.
 pub struct PollItem<'a> {
     /// The socket or descriptor.
-    pub target: Target<'a>,
-    /// The events to wait for, a sum of [`POLLIN`] and the other constants.
-    pub events: i16,
+    pub target: PollTarget<'a>,
+    /// The events to wait for.
+    pub events: Events,
     /// The events found by the last [`poll`].
-    pub revents: i16,
+    pub revents: Events,
+}
+
+impl<'a> PollItem<'a> {
+    /// Waits for events of a socket.
+    pub fn socket(socket: &'a Socket, events: Events) -> PollItem<'a> {
+        PollItem {
+            target: PollTarget::Socket(socket),
+            events,
+            revents: Events::NONE,
+        }
+    }
+
+    /// Waits for events of a descriptor.
+    pub fn fd(fd: RawFd, events: Events) -> PollItem<'a> {
+        PollItem {
+            target: PollTarget::Fd(fd),
+            events,
+            revents: Events::NONE,
+        }
+    }
 }
 
 /// Waits until one of the items is ready, and returns how many are; 0 if the deadline passed (`None` = no limit).
@@ -78,8 +89,8 @@ impl<'a> Watch<'a> {
         let sockets: Vec<&Socket> = items
             .iter()
             .filter_map(|item| match item.target {
-                Target::Socket(socket) => Some(socket),
-                Target::Fd(_) => None,
+                PollTarget::Socket(socket) => Some(socket),
+                PollTarget::Fd(_) => None,
             })
             .collect();
         for socket in &sockets {
@@ -98,7 +109,7 @@ impl<'a> Watch<'a> {
         let own = self.signal.descriptor()?.as_raw_fd();
         self.signal.lower();
         let mut fds = fds.to_vec();
-        fds.push((own, wanted(POLLIN)));
+        fds.push((own, wanted(Events::READABLE)));
         look(items, &fds, deadline)
     }
 }
@@ -115,8 +126,8 @@ fn descriptors(items: &[PollItem<'_>]) -> Vec<(RawFd, Ready)> {
     items
         .iter()
         .filter_map(|item| match item.target {
-            Target::Fd(fd) => Some((fd, wanted(item.events))),
-            Target::Socket(_) => None,
+            PollTarget::Fd(fd) => Some((fd, wanted(item.events))),
+            PollTarget::Socket(_) => None,
         })
         .collect()
 }
@@ -137,48 +148,39 @@ fn look(
     } else {
         deadline
     };
-    let found = sys_poll::wait(fds, until)?;
+    let all = sys_poll::wait(fds, until)?;
     let others = items
         .iter_mut()
-        .filter(|item| matches!(item.target, Target::Fd(_)));
-    for (item, ready_for) in others.zip(&found) {
-        item.revents = mask(*ready_for);
-        ready += usize::from(item.revents != 0);
+        .filter(|item| matches!(item.target, PollTarget::Fd(_)));
+    for (item, ready_for) in others.zip(&all) {
+        item.revents = found(*ready_for);
+        ready += usize::from(!item.revents.is_empty());
     }
     Ok(ready)
 }
 
-fn wanted(mask: i16) -> Ready {
+fn wanted(events: Events) -> Ready {
     Ready {
-        readable: mask & POLLIN != 0,
-        writable: mask & POLLOUT != 0,
-        priority: mask & POLLPRI != 0,
+        readable: events.is_readable(),
+        writable: events.is_writable(),
+        priority: events.contains(Events::PRIORITY),
         error: false,
     }
 }
 
-fn mask(ready: Ready) -> i16 {
-    let bit = |set: bool, bit: i16| if set { bit } else { 0 };
-    bit(ready.readable, POLLIN)
-        | bit(ready.writable, POLLOUT)
-        | bit(ready.priority, POLLPRI)
-        | bit(ready.error, POLLERR)
+fn found(ready: Ready) -> Events {
+    Events::READABLE.only_if(ready.readable)
+        | Events::WRITABLE.only_if(ready.writable)
+        | Events::PRIORITY.only_if(ready.priority)
+        | Events::ERROR.only_if(ready.error)
 }
 
 fn ask_sockets(items: &mut [PollItem<'_>]) -> Result<usize> {
     let mut ready = 0;
     for item in items.iter_mut() {
-        if let Target::Socket(socket) = item.target {
-            let events = socket.events()?;
-            let mut revents = 0;
-            if events.readable {
-                revents |= POLLIN;
-            }
-            if events.writable {
-                revents |= POLLOUT;
-            }
-            item.revents = revents & item.events;
-            ready += usize::from(item.revents != 0);
+        if let PollTarget::Socket(socket) = item.target {
+            item.revents = socket.events()? & item.events;
+            ready += usize::from(!item.revents.is_empty());
         }
     }
     Ok(ready)

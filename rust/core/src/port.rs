@@ -1,5 +1,7 @@
 //! The interface of a socket to its connections.
 
+use std::any::Any;
+
 use crate::monitor::{EventKind, MonitorEvent};
 use crate::patterns::{DropReason, Side};
 use crate::pipe::Pipe;
@@ -32,4 +34,9 @@ pub(crate) trait SocketPort: Send + Sync {
 
     /// Reports an event to the monitors.
     fn emit(&self, event: MonitorEvent);
+
+    /// Keeps the context from ending until the result is dropped.
+    fn hold_context(&self) -> Box<dyn Any + Send + Sync> {
+        Box::new(())
+    }
 }

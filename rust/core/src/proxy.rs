@@ -6,11 +6,11 @@ use std::time::{Duration, Instant};
 
 use zeroxide_proto::frame::Frame;
 use zeroxide_proto::message::Message;
-use zeroxide_proto::socket_type::SocketType;
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::poller::{POLLIN, POLLOUT, PollItem, Target, poll};
-use crate::socket::{Events, SendError, Socket, Stuck, Wait};
+use crate::patterns::Dialogue;
+use crate::poller::{PollItem, poll};
+use crate::socket::{Events, SendError, Socket, SocketInternals, Stuck, Wait};
 
 /// The maximum number of messages in one direction before the other one has its turn. Both sockets are locked
 /// meanwhile.
@@ -101,7 +101,7 @@ impl Proxy {
         in_mark: Frame,
         out_mark: Frame,
     ) -> Proxy {
-        let routes = |socket: &Socket| socket.socket_type() == SocketType::Router;
+        let routes = |socket: &Socket| socket.spec().addresses_names;
         let swaps = routes(&front) && routes(&back);
         let mut proxy = Proxy::new(front, back, Some(monitor), None);
         proxy.swaps = swaps;
@@ -221,7 +221,7 @@ impl Proxy {
     }
 
     /// Delivers the message that had to wait. Returns whether it was sent. Some patterns make a message wait although
-    /// POLLOUT is set, and do not report when the message can be sent. So this waits in the call, but only briefly, so
+    /// the socket is writable, and do not report when the message can be sent. So this waits in the call, but only briefly, so
     /// that commands are not delayed.
     fn deliver_stuck(&mut self, deadline: Option<Instant>) -> Result<bool> {
         let Some((way, Stuck { message, peer })) = self.stuck.take() else {
@@ -259,28 +259,28 @@ impl Proxy {
         let mut items = Vec::with_capacity(4);
         let full = self.capture.as_ref().filter(|it| !it.copies.is_empty());
         if let Some(capture) = full {
-            items.push(item(&capture.socket, POLLOUT));
+            items.push(PollItem::socket(&capture.socket, Events::WRITABLE));
         } else if self.is_echo() && !self.paused {
-            items.push(item(&self.front, POLLIN));
+            items.push(PollItem::socket(&self.front, Events::READABLE));
         } else if !self.paused {
             // If a side cannot take messages, wait for that side instead of the side that has some, to avoid a busy
             // loop.
             let front = self.front.events()?;
             let back = self.back.events()?;
             let flow = |source: Events, target: Events| {
-                if source.readable && !target.writable {
-                    (0, POLLOUT)
+                if source.is_readable() && !target.is_writable() {
+                    (Events::NONE, Events::WRITABLE)
                 } else {
-                    (POLLIN, 0)
+                    (Events::READABLE, Events::NONE)
                 }
             };
             let (front_in, back_out) = flow(front, back);
             let (back_in, front_out) = flow(back, front);
-            items.push(item(&self.front, front_in | front_out));
-            items.push(item(&self.back, back_in | back_out));
+            items.push(PollItem::socket(&self.front, front_in | front_out));
+            items.push(PollItem::socket(&self.back, back_in | back_out));
         }
         if let Some(control) = &self.control {
-            items.push(item(control, POLLIN));
+            items.push(PollItem::socket(control, Events::READABLE));
         }
         poll(&mut items, deadline)?;
         Ok(())
@@ -303,10 +303,10 @@ impl Proxy {
             b"RESUME" => self.paused = false,
             b"TERMINATE" => done = true,
             b"STATISTICS" => reply = self.statistics(),
-            // Unknown commands change nothing; a REP socket still has to answer.
+            // Unknown commands change nothing; a socket that answers still has to.
             _ => {}
         }
-        let answers = control.socket_type() == SocketType::Rep;
+        let answers = control.spec().dialogue == Dialogue::Answers;
         if answers || command.head().as_slice() == b"STATISTICS" {
             answer(&control, reply)?;
         }
@@ -374,14 +374,6 @@ fn swap_first_two(message: &mut Message) {
             // The second frame is the last, and stays there.
             None => message.push(first),
         }
-    }
-}
-
-fn item(socket: &Socket, events: i16) -> PollItem<'_> {
-    PollItem {
-        target: Target::Socket(socket),
-        events,
-        revents: 0,
     }
 }
 

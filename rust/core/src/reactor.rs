@@ -19,7 +19,7 @@ use socket2::SockAddr;
 use self::attempts::Attempts;
 pub(crate) use self::attempts::Turn;
 use crate::error::Result;
-use crate::sys::epoll::{Epoll, Readiness};
+use crate::sys::selector::{Readiness, Selector};
 
 /// Names a handler in its I/O thread. A late event may reach the next owner of a token: handlers treat readiness and
 /// time-outs as hints and look for themselves.
@@ -52,7 +52,7 @@ pub(crate) enum End {
 
 /// See the module text.
 pub(crate) struct Reactor {
-    epoll: Arc<Epoll>,
+    selector: Arc<Selector>,
     handlers: Slab<Entry>,
     /// Those that were replaced by an earlier one, or whose handler is gone, are still in it for a while.
     timers: BinaryHeap<Reverse<(Instant, Token)>>,
@@ -72,9 +72,9 @@ struct Entry {
 const STALE_TIMERS_MAX: usize = 64;
 
 impl Reactor {
-    pub(crate) fn new(epoll: Arc<Epoll>) -> Reactor {
+    pub(crate) fn new(selector: Arc<Selector>) -> Reactor {
         Reactor {
-            epoll,
+            selector,
             handlers: Slab::new(),
             timers: BinaryHeap::new(),
             deferred: Vec::new(),
@@ -93,8 +93,8 @@ impl Reactor {
         self.now = now;
     }
 
-    pub(crate) fn epoll(&self) -> &Epoll {
-        &self.epoll
+    pub(crate) fn selector(&self) -> &Selector {
+        &self.selector
     }
 
     /// Takes a handler in.
@@ -123,13 +123,13 @@ impl Reactor {
 
     /// Events of `fd` go to the handler `token` from now on.
     pub(crate) fn watch(&mut self, token: Token, fd: BorrowedFd<'_>) -> Result<()> {
-        Ok(self.epoll.add(fd, token.0 as u64)?)
+        Ok(self.selector.add(fd, token.0 as u64)?)
     }
 
     /// Events of `fd` go nowhere any more. Must come before the descriptor is closed.
     pub(crate) fn unwatch(&mut self, fd: BorrowedFd<'_>) {
         // Fails only when it was not watched, which is what is asked for.
-        let _ = self.epoll.delete(fd);
+        let _ = self.selector.delete(fd);
     }
 
     /// Calls the handler's `on_timeout` at `at`, or a little later. A handler has one timer; of two times that it sets the
@@ -237,7 +237,7 @@ mod tests {
     }
 
     fn reactor() -> (Reactor, Instant) {
-        let io = Reactor::new(Arc::new(Epoll::new().unwrap()));
+        let io = Reactor::new(Arc::new(Selector::new().unwrap()));
         let now = io.now();
         (io, now)
     }

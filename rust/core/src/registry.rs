@@ -1,9 +1,8 @@
-//! What the parts of one context share: its I/O threads, its inproc names, its resolver, and the count of what must be
-//! gone before the context is.
+//! What the parts of one context share: its I/O threads, its transports, its resolver, and the count of what must be gone
+//! before the context is.
 //!
 //! Sockets and sessions hold the registry, never the context, so nothing here points up.
 
-use std::collections::HashMap;
 use std::process;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
@@ -11,17 +10,15 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use slab::Slab;
-use zeroxide_proto::socket_type::SocketType;
 
 use crate::budget::Budget;
 use crate::error::{Error, ErrorKind, Result};
 use crate::io_thread::{self, IoHandle};
 use crate::options::ContextOptions;
-use crate::pipe::{Limit, Pipe};
-use crate::port::SocketPort;
 use crate::resolver::Resolver;
 use crate::signal::{Signal, Woken};
 use crate::sys::memory;
+use crate::transports::Transports;
 
 /// See the module text.
 pub(crate) struct Registry {
@@ -37,6 +34,7 @@ pub(crate) struct Registry {
     /// When the wait for what is left began, or bytes last went out: milliseconds since `born`.
     moved: AtomicU64,
     requests: AtomicU64,
+    pub(crate) transports: Transports,
     pub(crate) resolver: Resolver,
     pub(crate) budget: Arc<Budget>,
 }
@@ -47,16 +45,7 @@ struct Inner {
     threads_started: bool,
     sockets: Slab<Weak<dyn ContextUser>>,
     undelivered: Slab<Weak<dyn Undelivered>>,
-    bound: HashMap<String, Bound>,
-    /// Ends of pipes whose other end connected to a name that nobody has bound yet.
-    waiting: HashMap<String, Vec<Waiting>>,
-    /// How many of them there are, and at how many they are searched for those that nobody misses.
-    waiting_count: usize,
-    sweep_at: usize,
 }
-
-/// With fewer ends that wait nobody looks for those that nobody misses.
-const SWEEP_MIN: usize = 64;
 
 struct IoThread {
     handle: IoHandle,
@@ -70,28 +59,6 @@ fn generous() -> u64 {
     static MOST: OnceLock<u64> = OnceLock::new();
     let most = *MOST.get_or_init(memory::most);
     most / 4 * 3
-}
-
-/// A bound inproc name.
-#[derive(Clone)]
-pub(crate) struct Bound {
-    pub(crate) port: Arc<dyn SocketPort>,
-    pub(crate) socket_type: SocketType,
-    /// What the binder allows for what it sends, and for what it receives.
-    pub(crate) limits: (Limit, Limit),
-    /// Whether the binder conflates what it sends, and what it receives.
-    pub(crate) conflate: (bool, bool),
-    pub(crate) routing_id: bytes::Bytes,
-    pub(crate) owner: usize,
-    pub(crate) source: u64,
-}
-
-/// A pipe end that waits for its name to be bound.
-pub(crate) struct Waiting {
-    pub(crate) pipe: Pipe,
-    /// The socket at its other end.
-    pub(crate) port: Arc<dyn SocketPort>,
-    pub(crate) socket_type: SocketType,
 }
 
 /// A socket, as far as its context cares.
@@ -127,10 +94,6 @@ impl Registry {
                 threads_started: false,
                 sockets: Slab::new(),
                 undelivered: Slab::new(),
-                bound: HashMap::new(),
-                waiting: HashMap::new(),
-                waiting_count: 0,
-                sweep_at: SWEEP_MIN,
             }),
             shut_down: AtomicBool::new(false),
             ended: AtomicBool::new(false),
@@ -140,6 +103,7 @@ impl Registry {
             born: Instant::now(),
             moved: AtomicU64::new(0),
             requests: AtomicU64::new(1),
+            transports: Transports::new(),
             resolver: Resolver::new(),
             budget,
         })
@@ -201,14 +165,6 @@ impl Registry {
         if inner.sockets.try_remove(key).is_some() {
             self.sockets_open.fetch_sub(1, Ordering::Relaxed);
         }
-        let bound: Vec<_> = inner
-            .bound
-            .extract_if(|_, bound| bound.owner == key)
-            .collect();
-        let abandoned = inner.take_abandoned();
-        // What is let go of here calls back its owner.
-        drop(inner);
-        drop((bound, abandoned));
     }
 
     fn start_threads(&self, inner: &mut Inner) -> Result<()> {
@@ -269,17 +225,7 @@ impl Registry {
         for user in self.users() {
             user.on_context_shutdown();
         }
-        self.forget_names();
-    }
-
-    /// Lets go of the pipes that wait for a name which nobody will bind any more.
-    fn forget_names(&self) {
-        let waiting = {
-            let mut inner = self.inner();
-            inner.waiting_count = 0;
-            std::mem::take(&mut inner.waiting)
-        };
-        drop(waiting);
+        self.transports.on_shutdown();
     }
 
     /// Closes every socket, each with its own LINGER.
@@ -314,8 +260,8 @@ impl Registry {
     /// Ends the I/O threads. Only when nothing is alive any more, or nobody cares for what is.
     pub(crate) fn end(&self) {
         self.ended.store(true, Ordering::Release);
-        // They hold their sockets, which hold this.
-        self.forget_names();
+        // Their pipes hold sockets, which hold this.
+        self.transports.on_shutdown();
         let threads = std::mem::take(&mut self.inner().threads);
         for thread in &threads {
             thread.handle.stop();
@@ -361,105 +307,6 @@ impl Registry {
     /// A number for each request to the ZAP handler.
     pub(crate) fn next_request(&self) -> u64 {
         self.requests.fetch_add(1, Ordering::Relaxed)
-    }
-
-    // ---- inproc ----------------------------------------------------------------------------------------------------
-
-    /// Binds an inproc name and returns the pipe ends that were waiting for it.
-    pub(crate) fn bind_name(&self, name: &str, bound: Bound) -> Result<Vec<Waiting>> {
-        let mut inner = self.inner();
-        if inner.bound.contains_key(name) {
-            return Err(Error::with(
-                ErrorKind::AddressInUse,
-                format!("inproc://{name} is bound already in this context"),
-            ));
-        }
-        inner.bound.insert(name.to_owned(), bound);
-        let waiting = inner.waiting.remove(name).unwrap_or_default();
-        inner.waiting_count -= waiting.len();
-        Ok(waiting)
-    }
-
-    /// Keeps ends that whoever bound the name could not use until somebody else binds it.
-    pub(crate) fn keep_waiting(&self, name: &str, unused: Vec<Waiting>) {
-        if unused.is_empty() || self.is_shut_down() {
-            return;
-        }
-        let mut inner = self.inner();
-        inner.waiting_count += unused.len();
-        let queue = inner.waiting.entry(name.to_owned()).or_default();
-        queue.extend(unused);
-    }
-
-    /// What is bound to an inproc name.
-    pub(crate) fn find_name(&self, name: &str) -> Option<Bound> {
-        self.inner().bound.get(name).cloned()
-    }
-
-    /// Frees an inproc name that `owner` bound.
-    pub(crate) fn unbind_name(&self, name: &str, owner: usize) -> bool {
-        let mut inner = self.inner();
-        if inner
-            .bound
-            .get(name)
-            .is_some_and(|bound| bound.owner == owner)
-        {
-            inner.bound.remove(name);
-            return true;
-        }
-        false
-    }
-
-    /// Calls `found` with what is bound to `name`, or keeps what `missing` returns until somebody binds it. Both run
-    /// under the registry's lock, so that no bind comes in between.
-    pub(crate) fn connect_name<T>(
-        &self,
-        name: &str,
-        found: impl FnOnce(&Bound) -> T,
-        missing: impl FnOnce() -> (Waiting, T),
-    ) -> T {
-        let mut inner = self.inner();
-        if let Some(bound) = inner.bound.get(name) {
-            return found(bound);
-        }
-        let (waiting, result) = missing();
-        if self.is_shut_down() {
-            // Nobody will bind it any more. Letting go of a pipe calls its owner, which may call back here.
-            drop(inner);
-            drop(waiting);
-            return result;
-        }
-        let queue = inner.waiting.entry(name.to_owned()).or_default();
-        queue.push(waiting);
-        inner.waiting_count += 1;
-        let abandoned = if inner.waiting_count > inner.sweep_at {
-            inner.take_abandoned()
-        } else {
-            Vec::new()
-        };
-        drop(inner);
-        drop(abandoned);
-        result
-    }
-}
-
-impl Inner {
-    /// Takes out the ends whose socket went away and left nothing that a later bind should get: they would pile up
-    /// under names that nobody ever binds.
-    fn take_abandoned(&mut self) -> Vec<Waiting> {
-        let nobody_misses = |waiting: &mut Waiting| {
-            let pipe = &mut waiting.pipe;
-            pipe.is_far_closed()
-                && (pipe.far_linger() == Some(Duration::ZERO) || pipe.is_finished())
-        };
-        let mut abandoned = Vec::new();
-        self.waiting.retain(|_, queue| {
-            abandoned.extend(queue.extract_if(.., nobody_misses));
-            !queue.is_empty()
-        });
-        self.waiting_count -= abandoned.len();
-        self.sweep_at = SWEEP_MIN.max(2 * self.waiting_count);
-        abandoned
     }
 }
 

@@ -15,8 +15,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::options::ThreadSettings;
-use crate::sys::thread;
+use crate::sys::thread::{self, ThreadSettings};
 
 /// The maximum number of concurrent lookups.
 const THREADS_MAX: usize = 8;

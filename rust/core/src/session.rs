@@ -9,16 +9,7 @@
 //! On the connecting side the session and its pipe outlive connections, the pipe only for as long as it is the same peer
 //! that comes back, as far as that is known; on the accepting side they end with theirs.
 //!
-//! | state of the link | what ends it |
-//! |---|---|
-//! | `Idle` | start; on the connecting side the first round of addresses |
-//! | `Resolving` | the resolver's answer |
-//! | `Waiting` | the delay between two rounds |
-//! | `Queued` | its turn among those who connect to the address: `Connecting` |
-//! | `Connecting` | the stream became writable, failed or took too long; the next address, or `Waiting` |
-//! | `Asking` | the proxy's answer: it has connected, or, as above, failed or took too long |
-//! | `Up` | end of stream, an error, a time-out: `Waiting` on the connecting side, the end on the other; the socket's close, once everything went out: `Draining` |
-//! | `Draining` | the peer's kernel has everything, the peer closed, or was silent for a second: the end |
+//! [`stage`] has the states of the link between the two sides, and what changes them.
 
 mod admission;
 mod backlog;
@@ -28,6 +19,7 @@ mod inline;
 mod line;
 mod link;
 mod pulse;
+mod stage;
 mod tail;
 mod traffic;
 
@@ -38,14 +30,16 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use zeroxide_proto::engine::{Engine, EngineConfig};
+use zeroxide_proto::engine::Engine;
 use zeroxide_proto::error::CloseReason;
 use zeroxide_proto::socket_type::SocketType;
+use zeroxide_queue::loan::Lending;
 
 use self::admission::{Admission, HANDLER};
 use self::backlog::Backlog;
 use self::driver::Driver;
 use self::pulse::Pulse;
+use self::stage::{Stage, Step};
 use self::tail::Tail;
 use crate::budget::{Holder, Share};
 use crate::connecter::{Connecter, Setback};
@@ -59,8 +53,8 @@ use crate::pipe::{Limit, Line, Pipe, PipeConfig, PipeEvent, PipeId, PipeOwner};
 use crate::port::SocketPort;
 use crate::reactor::{End, EventHandler, Reactor, Token};
 use crate::registry::{LiveGuard, Registry, Undelivered};
-use crate::sys::epoll::Readiness;
-use crate::transports::{Socks, Stream, Target, Transport};
+use crate::sys::selector::Readiness;
+use crate::transports::{ByteTransport, Stream, Target};
 
 /// See the module text.
 pub(crate) struct Session {
@@ -80,8 +74,8 @@ pub(crate) struct Session {
     ended: AtomicBool,
     /// The peer was let in and shall go.
     revoked: AtomicBool,
-    /// A copy of [`Driver::is_lent`] for threads that do not have the lock; `line` keeps it up to date.
-    lent: AtomicBool,
+    /// Which thread has the connection, if the I/O thread does not drive it.
+    lending: Lending,
     /// Who the connection is with, for its events.
     party: Mutex<Party>,
     state: Mutex<State>,
@@ -91,6 +85,8 @@ struct State {
     token: Option<Token>,
     pipe: Option<Pipe>,
     link: Link,
+    /// The state of the link, also while its stream is in other hands.
+    stage: Stage,
     /// Present on the connecting side.
     connecter: Option<Connecter>,
     /// The resolver's answer, until the I/O thread takes it.
@@ -100,8 +96,6 @@ struct State {
     backlog: Backlog,
     /// What the connection has of the context's memory budget.
     share: Option<Share>,
-    /// How often a connection was lent to a thread that waits.
-    loans: u64,
     guard: Option<LiveGuard>,
     done: bool,
 }
@@ -115,12 +109,10 @@ enum Link {
     Queued,
     Connecting {
         stream: Stream,
-        proxy: Option<Box<Socks>>,
         deadline: Option<Instant>,
     },
-    Asking {
+    Layering {
         stream: Stream,
-        proxy: Box<Socks>,
         deadline: Option<Instant>,
     },
     Up(Box<Connection>),
@@ -167,7 +159,7 @@ impl Session {
     /// for one per connection.
     pub(crate) fn connecting(
         seed: Seed,
-        transport: &'static dyn Transport,
+        transport: &'static dyn ByteTransport,
         address: &str,
     ) -> (Arc<Session>, Option<Pipe>) {
         let connecter = Connecter::new(
@@ -197,8 +189,15 @@ impl Session {
             peer: None,
         };
         let link = match stream {
+            Some(stream) if stream.is_opening() => Link::Layering {
+                stream,
+                deadline: seed
+                    .options
+                    .handshake_ivl
+                    .and_then(|limit| now.checked_add(limit)),
+            },
             Some(stream) => {
-                let engine = seed.engine(&stream, now);
+                let engine = connect::engine(&seed.options, seed.socket_type, &stream, true, now);
                 Link::Up(Box::new(Connection::new(engine, stream, now)))
             }
             None => Link::Idle,
@@ -217,18 +216,18 @@ impl Session {
             joined: AtomicBool::new(false),
             ended: AtomicBool::new(false),
             revoked: AtomicBool::new(false),
-            lent: AtomicBool::new(false),
+            lending: Lending::new(),
             party: Mutex::new(party),
             state: Mutex::new(State {
                 token: None,
                 pipe: None,
+                stage: link.stage(),
                 link,
                 connecter,
                 resolved: None,
                 closing: None,
                 backlog: Backlog::default(),
                 share: None,
-                loans: 0,
                 guard: Some(seed.guard),
                 done: false,
             }),
@@ -356,14 +355,6 @@ pub(crate) struct Seed {
     pub(crate) peer_name: Option<Bytes>,
 }
 
-impl Seed {
-    fn engine(&self, stream: &Stream, now: Instant) -> Engine {
-        let mut config = engine_config(&self.options, self.socket_type);
-        pulse::configure(&mut config, &self.options, stream, true);
-        Engine::new(config, now)
-    }
-}
-
 /// The socket's end first.
 fn pipe_pair(options: &Options, peer_name: &Option<Bytes>) -> (Pipe, Pipe) {
     let (conflate_out, conflate_in) = patterns::conflation(options);
@@ -382,22 +373,32 @@ fn pipe_pair(options: &Options, peer_name: &Option<Bytes>) -> (Pipe, Pipe) {
     (socket_end, session_end)
 }
 
-fn engine_config(options: &Options, socket_type: SocketType) -> EngineConfig {
-    let mut config = EngineConfig::new(socket_type);
-    config.routing_id = options.routing_id.clone();
-    config.properties = options.metadata.clone();
-    config.handshake_ivl = options.handshake_ivl;
-    config.heartbeat_ivl = options.heartbeat_ivl;
-    config.heartbeat_ttl = options.heartbeat_ttl;
-    config.heartbeat_timeout = options.heartbeat_timeout;
-    config.stall_ivl = options.stall_ivl;
-    config.max_msg_size = options.max_msg_size;
-    options.security.configure(&mut config);
-    config.raw = options.is_raw();
-    config
+impl Link {
+    fn stage(&self) -> Stage {
+        match self {
+            Link::Idle => Stage::Idle,
+            Link::Resolving => Stage::Resolving,
+            Link::Waiting { .. } => Stage::Waiting,
+            Link::Queued => Stage::Queued,
+            Link::Connecting { .. } => Stage::Connecting,
+            Link::Layering { .. } => Stage::Layering,
+            Link::Up(_) => Stage::Up,
+            Link::Draining { .. } => Stage::Draining,
+        }
+    }
 }
 
 impl State {
+    /// Changes the link. The tests of this crate fail if the table of [`Stage`] has another state there.
+    fn enter(&mut self, step: Step, link: Link) {
+        let next = self.stage.next(step);
+        if cfg!(test) {
+            assert_eq!(next, link.stage(), "{:?}, {step:?}", self.stage);
+        }
+        self.stage = next;
+        self.link = link;
+    }
+
     /// How many messages, whole or begun, have not left.
     fn undelivered(&self) -> u64 {
         let begun = match &self.link {
@@ -479,8 +480,13 @@ impl EventHandler for Session {
     fn on_start(&self, io: &mut Reactor, token: Token) {
         let mut state = self.lock();
         state.token = Some(token);
-        if let Link::Up(up) = &state.link
-            && let Err(error) = io.watch(token, up.stream.fd())
+        let stream = match &state.link {
+            Link::Up(up) => Some(&up.stream),
+            Link::Layering { stream, .. } => Some(stream),
+            _ => None,
+        };
+        if let Some(stream) = stream
+            && let Err(error) = io.watch(token, stream.fd())
         {
             self.emit_because(EventKind::AcceptFailed, error.errno() as u64, error);
             return self.finish(&mut state, io);

@@ -3,37 +3,45 @@
 //! A waiter takes a [`ticket`](Signal::ticket), looks whether there is something to do, and waits for the ticket to
 //! become stale. A futex carries the wait, so that a signal interrupts it at once and a wake-up costs one system call,
 //! none when nobody waits. Who waits for several signals at once has them [`watched`](Signal::watch) by one of its own.
+//! A task of an async program [`enlists`](Signal::enlist) its waker.
 //! The descriptor is made only when somebody asks for it, and is level-true: readable for as long as there is something
 //! to do.
 
 use std::cell::RefCell;
+use std::io;
 use std::os::fd::{AsFd, BorrowedFd, RawFd};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering, fence};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::task::Waker;
 use std::time::{Duration, Instant};
 
 use zeroxide_queue::lookout::Lookout;
 
-use crate::error::{ErrorKind, Result};
-use crate::sys::eventfd::EventFd;
-use crate::sys::futex::{self, Wait};
+use crate::error::Result;
 use crate::sys::poll::{self, Either};
+use crate::sys::wake_fd::WakeFd;
+use crate::sys::word::{self, Wait};
+
+mod tasks;
+
+pub(crate) use tasks::{Place, is_waking};
 
 /// See the module text.
 pub(crate) struct Signal {
     wait: Arc<Waiting>,
+    /// How many watchers and tasks there are.
     watched: AtomicUsize,
-    watchers: Mutex<Vec<Arc<Signal>>>,
+    watchers: Mutex<Watchers>,
     raised: AtomicBool,
     /// Held while the descriptor and `raised` are brought from one level to the other: of two threads that do this in
     /// opposite directions, the later one must win for both.
     level: Mutex<()>,
-    fd: OnceLock<EventFd>,
+    fd: OnceLock<WakeFd>,
     /// Who waits for this alone, but hears an alarm meanwhile.
     alarmed: AtomicU32,
     /// Where somebody waits for a descriptor of its own beside this, and what wakes it.
     lookout: Lookout,
-    bell: OnceLock<EventFd>,
+    bell: OnceLock<WakeFd>,
 }
 
 /// How a wait beside a descriptor ended.
@@ -54,6 +62,19 @@ struct Waiting {
     waiters: AtomicU32,
 }
 
+/// Who is woken besides the waiters.
+#[derive(Default)]
+struct Watchers {
+    signals: Vec<Arc<Signal>>,
+    tasks: tasks::List,
+}
+
+impl Watchers {
+    fn len(&self) -> usize {
+        self.signals.len() + self.tasks.len()
+    }
+}
+
 /// Wake-ups that have still to be given. Dropping it gives them.
 #[must_use = "threads wait for these"]
 pub struct Wakes {
@@ -70,7 +91,7 @@ impl Wakes {
 impl Drop for Wakes {
     fn drop(&mut self) {
         for waiting in &self.waiting {
-            futex::wake_all(&waiting.generation);
+            word::wake_all(&waiting.generation);
         }
     }
 }
@@ -130,7 +151,7 @@ impl Waiting {
         // A thread that ends may drop its sockets after its own variables.
         let deferred = DEFERRED.try_with(defer).unwrap_or(false);
         if !deferred {
-            futex::wake_all(&self.generation);
+            word::wake_all(&self.generation);
         }
     }
 }
@@ -139,7 +160,7 @@ impl Waiting {
 const DEAF: Duration = Duration::from_secs(1);
 
 /// Does `work`. Once there is something to read from `fd`, every call in there that waits ends with
-/// [`Interrupted`](ErrorKind::Interrupted), also one that has not begun yet: for programs whose signal handlers write
+/// [`Interrupted`](crate::error::ErrorKind::Interrupted), also one that has not begun yet: for programs whose signal handlers write
 /// to a descriptor. It is not read from.
 pub fn interrupted_by<T>(fd: BorrowedFd<'_>, work: impl FnOnce() -> T) -> T {
     poll::with_alarm(fd, work)
@@ -164,7 +185,7 @@ impl Signal {
                 waiters: AtomicU32::new(0),
             }),
             watched: AtomicUsize::new(0),
-            watchers: Mutex::new(Vec::new()),
+            watchers: Mutex::default(),
             raised: AtomicBool::new(false),
             level: Mutex::new(()),
             fd: OnceLock::new(),
@@ -194,17 +215,30 @@ impl Signal {
         }
         // The fence in `ring` pairs with the one in `watch`, too: either the watcher is found, or it finds what happened.
         if self.watched.load(Ordering::Relaxed) > 0 {
-            for watcher in lock(&self.watchers).iter() {
+            self.wake_watchers();
+        }
+    }
+
+    #[inline(never)]
+    fn wake_watchers(&self) {
+        let tasks = {
+            let mut watchers = lock(&self.watchers);
+            for watcher in &watchers.signals {
                 watcher.wake();
                 watcher.raise();
             }
-        }
+            let tasks = watchers.tasks.take();
+            self.watched.store(watchers.len(), Ordering::Relaxed);
+            tasks
+        };
+        // A waker may do anything, such as drop the task, which then takes its place back.
+        tasks.wake();
     }
 
     /// `watcher` is woken and raised whenever this is woken, until [`unwatch`](Self::unwatch). Look for work afterwards.
     pub(crate) fn watch(&self, watcher: Arc<Signal>) {
         let mut watchers = lock(&self.watchers);
-        watchers.push(watcher);
+        watchers.signals.push(watcher);
         self.watched.store(watchers.len(), Ordering::Relaxed);
         fence(Ordering::SeqCst);
     }
@@ -213,12 +247,43 @@ impl Signal {
     pub(crate) fn unwatch(&self, watcher: &Arc<Signal>) {
         let mut watchers = lock(&self.watchers);
         if let Some(at) = watchers
+            .signals
             .iter()
             .position(|other| Arc::ptr_eq(other, watcher))
         {
-            watchers.swap_remove(at);
+            watchers.signals.swap_remove(at);
         }
         self.watched.store(watchers.len(), Ordering::Relaxed);
+    }
+
+    /// Wakes a task with the next [`wake`](Self::wake). Returns false if the ticket is stale: look for work again.
+    pub(crate) fn enlist(&self, place: Place, waker: &Waker, ticket: u32) -> bool {
+        let replaced = {
+            let mut watchers = lock(&self.watchers);
+            let replaced = watchers.tasks.put(place, waker);
+            self.watched.store(watchers.len(), Ordering::Relaxed);
+            replaced
+        };
+        // Its drop may drop a task, which takes its own place back.
+        drop(replaced);
+        // As in `watch`: either `wake` finds the task, or this finds what happened.
+        fence(Ordering::SeqCst);
+        self.ticket() == ticket
+    }
+
+    /// Takes an [`enlist`](Self::enlist) back.
+    pub(crate) fn delist(&self, place: Place) {
+        // Nobody else enlists for this place.
+        if self.watched.load(Ordering::Relaxed) == 0 {
+            return;
+        }
+        let removed = {
+            let mut watchers = lock(&self.watchers);
+            let removed = watchers.tasks.remove(place);
+            self.watched.store(watchers.len(), Ordering::Relaxed);
+            removed
+        };
+        drop(removed);
     }
 
     /// Whether anybody else than the thread beside a descriptor is to hear of the next [`wake`](Self::wake).
@@ -258,7 +323,7 @@ impl Signal {
             if self.wait.generation.load(Ordering::SeqCst) != ticket {
                 break Woken::Notified;
             }
-            match futex::wait(&self.wait.generation, ticket, deadline) {
+            match word::wait(&self.wait.generation, ticket, deadline) {
                 Wait::Woken => {}
                 Wait::TimedOut => break Woken::TimedOut,
                 Wait::Interrupted => break Woken::Interrupted,
@@ -272,7 +337,7 @@ impl Signal {
     pub(crate) fn wait_beside(&self, ticket: u32, fd: RawFd, deadline: Option<Instant>) -> Beside {
         let bell = match self.bell.get() {
             Some(bell) => bell,
-            None => match EventFd::new() {
+            None => match WakeFd::new() {
                 Ok(fresh) => self.bell.get_or_init(|| fresh),
                 Err(_) => return Beside::Impossible,
             },
@@ -295,7 +360,7 @@ impl Signal {
             Ok(found) if found.hung_up => Beside::HungUp,
             Ok(found) if found.first || found.other => Beside::Ready,
             Ok(_) => Beside::Woken(Woken::TimedOut),
-            Err(error) if error.kind() == ErrorKind::Interrupted => {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {
                 Beside::Woken(Woken::Interrupted)
             }
             Err(_) => Beside::Impossible,
@@ -307,7 +372,7 @@ impl Signal {
         if let Some(fd) = self.fd.get() {
             return Ok(fd.as_fd());
         }
-        let fresh = EventFd::new()?;
+        let fresh = WakeFd::new()?;
         let fd = self.fd.get_or_init(|| fresh).as_fd();
         // Whoever leaves something to be found fences, too, before it asks for the descriptor: either that is found, or
         // its maker finds the other.
@@ -426,7 +491,7 @@ mod tests {
     fn what_is_to_interrupt_does_so_however_a_thread_waits() {
         let (heard, written) = UnixStream::pair().unwrap();
         let signal = Signal::new();
-        let other = EventFd::new().unwrap();
+        let other = WakeFd::new().unwrap();
         let other = || std::os::fd::AsRawFd::as_raw_fd(&other.as_fd());
         let ticket = signal.ticket();
         (&written).write_all(b"!").unwrap();
@@ -435,7 +500,7 @@ mod tests {
             let beside = signal.wait_beside(ticket, other(), None);
             assert_eq!(beside, Beside::Woken(Woken::Interrupted));
             let polled = poll::wait(&[(other(), Ready::default())], None);
-            assert_eq!(polled.unwrap_err().kind(), ErrorKind::Interrupted);
+            assert_eq!(polled.unwrap_err().kind(), io::ErrorKind::Interrupted);
             // Where another thread waits beside a descriptor.
             let _place = signal.lookout.enter().unwrap();
             assert_eq!(signal.wait(ticket, None), Woken::Interrupted);

@@ -9,15 +9,16 @@
 //! application's next call (a new pipe, a finished handshake, a subscription) works the mailbox off itself if the lock
 //! is free, and otherwise leaves it to the holder, who looks again after unlocking.
 
+mod binding;
 mod calls;
 mod close;
 mod core;
 mod endpoints;
 mod entries;
+mod events;
 mod explain;
 mod flush;
 mod inbox;
-mod inproc;
 mod monitor;
 mod monitoring;
 mod parts;
@@ -29,10 +30,13 @@ mod returned;
 mod securing;
 mod settings;
 mod stats;
+#[cfg(feature = "futures")]
+mod streams;
+mod tasks;
 mod totals;
+mod typed;
 mod waiting;
 
-use std::cell::RefCell;
 use std::fmt;
 use std::mem;
 use std::os::fd::{AsRawFd, RawFd};
@@ -45,17 +49,25 @@ use zeroxide_proto::message::Message;
 use zeroxide_proto::socket_type::SocketType;
 
 use crate::error::{Error, ErrorKind, Result};
+use crate::patterns::PatternSpec;
 use crate::registry::Registry;
-use crate::signal::{Signal, Woken};
+use crate::signal::{Signal, Woken, is_waking};
+pub use crate::socket::binding::{Attempt, SocketInternals};
 use crate::socket::calls::Source;
 pub use crate::socket::calls::{Receipt, Receipts};
 use crate::socket::core::{Core, State};
+pub use crate::socket::events::Events;
 pub use crate::socket::explain::Direction;
 pub use crate::socket::flush::FlushError;
 pub use crate::socket::monitoring::EventStream;
 pub use crate::socket::parts::PartsReceiver;
 pub(crate) use crate::socket::relay::Stuck;
 pub use crate::socket::stats::{PeerStats, SocketStats};
+#[cfg(feature = "futures")]
+pub use crate::socket::streams::{MessageSink, MessageStream};
+pub use crate::socket::tasks::{Receiving, Sending};
+use crate::socket::waiting::Waited;
+use crate::sys::thread::{self, ThreadSettings};
 
 /// How long a call may wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,19 +76,10 @@ pub enum Wait {
     Dont,
     /// As SNDTIMEO or RCVTIMEO says.
     Default,
-    /// Until a point in time, then `Again`, without a text: see [`Socket::timed_out`].
+    /// Until a point in time, then `Again`.
     Until(Instant),
     /// For ever.
     Forever,
-}
-
-/// What a socket is ready for.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Events {
-    /// A message can be received without waiting.
-    pub readable: bool,
-    /// A message can be sent without waiting.
-    pub writable: bool,
 }
 
 /// A message that was not sent, given back with the reason.
@@ -88,23 +91,22 @@ pub struct SendError {
     pub error: Error,
 }
 
+impl fmt::Display for SendError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.error.fmt(f)
+    }
+}
+
+impl std::error::Error for SendError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        self.error.source()
+    }
+}
+
 impl From<SendError> for Error {
     fn from(failed: SendError) -> Error {
         failed.error
     }
-}
-
-/// How an attempt ended that may not wait, not even for another thread to leave the socket.
-#[derive(Debug)]
-pub enum Attempt<T, M = ()> {
-    /// Done.
-    Done(T),
-    /// It would have to wait for a peer; for a send, the message comes back.
-    WouldBlock(M),
-    /// Another thread is inside the socket: let go of whatever it may be waiting for, then make the ordinary call.
-    Contended(M),
-    /// It failed.
-    Failed(Error),
 }
 
 /// A socket. Clones are the same socket; it closes with [`close`](Self::close) or with its last clone.
@@ -123,6 +125,17 @@ impl Drop for Handle {
             // A forked child: the pipes and locks in here are copies in whatever state the fork met them, and the
             // descriptors are the parent's too. Nothing of it may be touched, not even to tidy up.
             mem::forget(self.core.clone());
+            return;
+        }
+        if is_waking() {
+            // The last handle was in a task that its waker dropped. This thread may hold locks that closing takes.
+            let core = self.core.clone();
+            let settings = ThreadSettings {
+                name: "zeroxide/closer".to_owned(),
+                ..ThreadSettings::default()
+            };
+            // Without this thread, the socket stays open until the context ends.
+            let _ = thread::spawn(settings, move || core.close(None));
             return;
         }
         self.core.close(None);
@@ -170,6 +183,11 @@ impl Socket {
         Arc::as_ptr(&self.handle) as usize
     }
 
+    /// Its pattern.
+    pub(crate) fn spec(&self) -> &'static PatternSpec {
+        self.core().spec()
+    }
+
     /// Its type.
     pub fn socket_type(&self) -> SocketType {
         self.core().spec().socket_type
@@ -182,13 +200,40 @@ impl Socket {
 
     // ---- messages --------------------------------------------------------------------------------------------------
 
-    /// Sends a whole message.
+    /// Sends a whole message: bytes or text of any type, a frame, a message, or several frames in an array or vector.
+    ///
+    /// ```
+    /// # fn main() -> zeroxide::Result<()> {
+    /// # use zeroxide::{Context, SocketType, Wait};
+    /// # let context = Context::new();
+    /// # let pull = context.socket(SocketType::Pull)?;
+    /// # let push = context.socket(SocketType::Push)?;
+    /// # push.connect(&pull.bind("inproc://sends")?)?;
+    /// push.send("text", Wait::Forever)?;
+    /// push.send(vec![0u8; 100], Wait::Forever)?;
+    /// push.send(["several", "frames"], Wait::Forever)?;
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Errors
     /// The message comes back with the reason: `Again` when no peer can take it in time, `Interrupted` when a signal
     /// handler ran (call again), `Terminated`, `NotSocket` after close, `NotSupported` and `Fsm` by the pattern's rules,
     /// `HostUnreachable` for an unknown routing id where that is an error.
-    pub fn send(&self, mut message: Message, wait: Wait) -> std::result::Result<(), SendError> {
+    #[inline]
+    pub fn send(
+        &self,
+        message: impl Into<Message>,
+        wait: Wait,
+    ) -> std::result::Result<(), SendError> {
+        self.send_message(message.into(), wait)
+    }
+
+    pub(crate) fn send_message(
+        &self,
+        mut message: Message,
+        wait: Wait,
+    ) -> std::result::Result<(), SendError> {
         let core = self.core();
         let ticket = core.signal.ticket();
         let mut state = core.lock();
@@ -253,16 +298,6 @@ impl Socket {
         })
     }
 
-    /// Receives a whole message with its receipt, by which it can be given back. If `named`, the receipt names the peer.
-    ///
-    /// # Errors
-    /// As [`recv`](Self::recv).
-    pub fn recv_with_receipt(&self, wait: Wait, named: bool) -> Result<(Message, Receipt)> {
-        self.recv_with(wait, |state, message, source| {
-            (message, Receipt::of(state, source, named))
-        })
-    }
-
     fn recv_with<T>(
         &self,
         wait: Wait,
@@ -272,12 +307,16 @@ impl Socket {
         let mut message = Message::new();
         let mut deadline = None;
         let mut timeout = None;
+        let mut came_in = None;
         loop {
             let ticket = core.signal.ticket();
             let outlook;
             {
                 let mut state = core.lock();
                 core.check_open()?;
+                if let Some(id) = came_in.take() {
+                    core.note_came_in(&mut state, id);
+                }
                 match core.recv_now(&mut state, &mut message) {
                     Ok(source) => return Ok(finish(&mut state, message, source)),
                     Err(error) if error.kind() != ErrorKind::Again => return Err(error),
@@ -291,101 +330,11 @@ impl Socket {
                 }
                 outlook = core.outlook(&mut state);
             }
-            outcome(core.wait_for_message(&outlook, ticket, deadline.flatten()))
-                .map_err(|error| core.explained(error, Direction::Recv, wait, timeout))?;
-        }
-    }
-
-    /// Sends without waiting for a peer or for another thread.
-    #[inline]
-    pub fn try_send(&self, mut message: Message) -> Attempt<(), Message> {
-        let core = self.core();
-        let Some(mut state) = core.try_lock() else {
-            return Attempt::Contended(message);
-        };
-        if let Err(error) = core.check_open() {
-            return Attempt::Failed(error);
-        }
-        match core.send_now(&mut state, &mut message) {
-            Ok(()) => Attempt::Done(()),
-            Err(error) if error.kind() == ErrorKind::Again => Attempt::WouldBlock(message),
-            Err(error) => Attempt::Failed(error),
-        }
-    }
-
-    /// Receives without waiting for a message or for another thread. Who does not go on to wait calls
-    /// [`take_in`](Self::take_in) before giving up.
-    #[inline]
-    pub fn try_recv(&self) -> Attempt<Message> {
-        self.try_recv_with(|_, message, _| message)
-    }
-
-    /// Receives without waiting for a message or for another thread, and learns who it is from.
-    pub fn try_recv_from(&self) -> Attempt<(Message, Option<Arc<PeerInfo>>)> {
-        self.try_recv_with(|state, message, source| (message, Core::peer_of(state, source)))
-    }
-
-    /// Receives without waiting for a message or for another thread. If `named`, the receipt names the peer.
-    #[inline]
-    pub fn try_recv_with_receipt(&self, named: bool) -> Attempt<(Message, Receipt)> {
-        self.try_recv_with(|state, message, source| (message, Receipt::of(state, source, named)))
-    }
-
-    /// As [`try_recv`](Self::try_recv), but takes up to `max` messages, at least one, that are there, and has `make` make
-    /// something of each while the socket is locked: it must neither take long nor use the socket.
-    pub fn try_recv_batch_as<T>(&self, max: usize, make: impl Fn(Message) -> T) -> Attempt<Vec<T>> {
-        let core = self.core();
-        self.try_recv_with(|state, message, _| {
-            let mut batch = vec![make(message)];
-            core.recv_run(state, max, &mut batch, |_, message, _| make(message));
-            batch
-        })
-    }
-
-    /// Between two waits that follow each other closely, what arrives may lie where only the next wait would look. Takes
-    /// it in; true if there was such a place, and it is worth receiving again.
-    pub fn take_in(&self) -> bool {
-        let core = self.core();
-        core.try_lock().is_some_and(|state| core.take_in(&state))
-    }
-
-    #[inline]
-    fn try_recv_with<T>(
-        &self,
-        finish: impl FnOnce(&mut State, Message, Source) -> T,
-    ) -> Attempt<T> {
-        let core = self.core();
-        let Some(mut state) = core.try_lock() else {
-            return Attempt::Contended(());
-        };
-        if let Err(error) = core.check_open() {
-            return Attempt::Failed(error);
-        }
-        let mut message = Message::new();
-        match core.recv_now(&mut state, &mut message) {
-            Ok(source) => Attempt::Done(finish(&mut state, message, source)),
-            Err(error) if error.kind() == ErrorKind::Again => Attempt::WouldBlock(()),
-            Err(error) => Attempt::Failed(error),
-        }
-    }
-
-    /// Gives back messages that were received but reached nobody, with who they are from: they are the next to be
-    /// received. Of those that are given back one after the other, the one with the lowest `order` comes first.
-    pub fn give_back(&self, order: u64, messages: Vec<(Message, Option<Arc<PeerInfo>>)>) {
-        let core = self.core();
-        // Once the socket is closed nobody will ask for them any more.
-        if let Ok(mut state) = core.lock_open() {
-            core.give_back_now(&mut state, order, messages);
-        }
-    }
-
-    /// Gives back messages that were received but did not reach the program. They come before messages that were received
-    /// later.
-    pub fn give_back_received(&self, messages: Vec<(Message, Receipt)>) {
-        let core = self.core();
-        // A closed socket receives nothing any more.
-        if let Ok(mut state) = core.lock_open() {
-            core.give_back_received(&mut state, messages);
+            match core.wait_for_message(&outlook, ticket, deadline.flatten()) {
+                Waited::CameIn(id) => came_in = Some(id),
+                Waited::Woken(woken) => outcome(woken)
+                    .map_err(|error| core.explained(error, Direction::Recv, wait, timeout))?,
+            }
         }
     }
 
@@ -393,12 +342,19 @@ impl Socket {
     /// once. Returns how many were sent and, unless all were, the message that was not and the reason.
     pub fn send_batch(
         &self,
-        messages: impl IntoIterator<Item = Message>,
+        messages: impl IntoIterator<Item: Into<Message>>,
+        wait: Wait,
+    ) -> (usize, Option<SendError>) {
+        self.send_messages(messages.into_iter().map(Into::into), wait)
+    }
+
+    fn send_messages(
+        &self,
+        mut messages: impl Iterator<Item = Message>,
         wait: Wait,
     ) -> (usize, Option<SendError>) {
         let core = self.core();
         let mut sent = 0;
-        let mut messages = messages.into_iter();
         let mut next = messages.next();
         while let Some(message) = next {
             let failed = {
@@ -415,7 +371,7 @@ impl Socket {
                 Some(SendError { message, error })
                     if error.kind() == ErrorKind::Again && wait != Wait::Dont =>
                 {
-                    match self.send(message, wait) {
+                    match self.send_message(message, wait) {
                         Ok(()) => sent += 1,
                         Err(failed) => return (sent, Some(failed)),
                     }
@@ -449,23 +405,6 @@ impl Socket {
         })
     }
 
-    /// Receives up to `max` messages, and their receipts.
-    ///
-    /// # Errors
-    /// As [`recv`](Self::recv), for the first message.
-    pub fn recv_batch_with_receipts(
-        &self,
-        max: usize,
-        wait: Wait,
-    ) -> Result<(Vec<Message>, Receipts)> {
-        let receipts = RefCell::new(Receipts::default());
-        let batch = self.recv_batch_with(max, wait, |state, message, source| {
-            receipts.borrow_mut().add(state, source);
-            message
-        })?;
-        Ok((batch, receipts.into_inner()))
-    }
-
     fn recv_batch_with<T>(
         &self,
         max: usize,
@@ -491,16 +430,13 @@ impl Socket {
         loop {
             let ticket = self.core().signal.ticket();
             let ready = self.events()?;
-            let hit = Events {
-                readable: ready.readable && wanted.readable,
-                writable: ready.writable && wanted.writable,
-            };
-            if hit != Events::default() || timeout.is_some_and(|timeout| timeout.is_zero()) {
+            let hit = ready & wanted;
+            if !hit.is_empty() || timeout.is_some_and(|timeout| timeout.is_zero()) {
                 return Ok(hit);
             }
             match self.core().signal.wait(ticket, deadline) {
                 Woken::Notified => {}
-                Woken::TimedOut => return Ok(Events::default()),
+                Woken::TimedOut => return Ok(Events::NONE),
                 Woken::Interrupted => return Err(Error::new(ErrorKind::Interrupted)),
             }
         }
@@ -514,16 +450,6 @@ impl Socket {
         let core = self.core();
         let mut state = core.lock_open()?;
         Ok(core.tell_events(&mut state))
-    }
-
-    /// As [`events`](Self::events), unnoticed by those who watch the descriptor.
-    ///
-    /// # Errors
-    /// `Terminated`, `NotSocket`.
-    pub fn readiness(&self) -> Result<Events> {
-        let core = self.core();
-        let mut state = core.lock_open()?;
-        Ok(core.events_now(&mut state))
     }
 
     /// A descriptor that is readable for as long as the socket has something to receive (parts that are left for a
@@ -551,14 +477,14 @@ impl Socket {
     ///
     /// # Errors
     /// As [`send`](Self::send), whatever the part: the message is over, and comes back with all its parts. What this
-    /// thread sends next begins another one. To go on with it, [`send`](Self::send) it as a whole; who gives it up says
-    /// so to [`count_unfinished`](Self::count_unfinished).
+    /// thread sends next begins another one. To go on with it, [`send`](Self::send) it as a whole.
     pub fn send_part(
         &self,
-        frame: Frame,
+        frame: impl Into<Frame>,
         more: bool,
         wait: Wait,
     ) -> std::result::Result<(), SendError> {
+        let frame = frame.into();
         let parts = self.core().parts();
         let stopped = if more && !parts.is_gathering() {
             self.await_room_for(&frame, wait)
@@ -573,12 +499,7 @@ impl Socket {
             parts.gather(frame);
             return Ok(());
         }
-        self.send(self.complete([frame]), wait)
-    }
-
-    /// Counts a message that was begun in parts and will not be sent.
-    pub fn count_unfinished(&self) {
-        self.core().parts().count_unfinished();
+        self.send_message(self.complete([frame]), wait)
     }
 
     /// Waits until there is room for a message, for who can fetch one only then. Where room depends on the message, as with
@@ -629,61 +550,9 @@ impl Socket {
         Ok(self.begin_parts(message, None))
     }
 
-    /// The next part of the message that this thread is in, if it is in one, and who the message is from.
-    pub fn next_part(&self) -> Option<(Frame, Option<Arc<PeerInfo>>)> {
-        let core = self.core();
-        let part = core.parts().next();
-        if part.is_some() && core.signal.has_descriptor() {
-            core.level(&mut core.lock());
-        }
-        part
-    }
-
-    /// Takes a received message apart: its first part now, the others by [`next_part`](Self::next_part) in this
-    /// thread.
-    pub fn begin_parts(&self, message: Message, peer: Option<Arc<PeerInfo>>) -> Frame {
-        let core = self.core();
-        let first = core.parts().begin(message, peer);
-        if core.signal.has_descriptor() && core.parts().rcvmore() {
-            core.signal.raise();
-        }
-        first
-    }
-
-    /// Gives back parts that `receiver` received but passed to nobody: they are the next that it receives, those with
-    /// the lowest `order` first.
-    pub fn give_back_parts(
-        &self,
-        receiver: &PartsReceiver,
-        order: u64,
-        parts: Vec<Frame>,
-        peer: Option<Arc<PeerInfo>>,
-    ) {
-        let core = self.core();
-        if let Ok(mut state) = core.lock_open() {
-            core.give_back_parts_now(&mut state, receiver, order, parts, &peer);
-        }
-    }
-
-    /// The message of which this thread has gathered all but these parts. What it sends next begins another one.
-    pub fn complete(&self, rest: impl IntoIterator<Item = Frame>) -> Message {
-        match self.core().parts().take() {
-            Some(mut message) => {
-                rest.into_iter().for_each(|part| message.push(part));
-                message
-            }
-            None => Message::from_frames(rest),
-        }
-    }
-
     /// Whether more parts follow the last one that this thread received.
     pub fn rcvmore(&self) -> bool {
         self.core().parts().rcvmore()
-    }
-
-    /// Whether this thread has begun to send a message in parts.
-    pub fn is_sending_parts(&self) -> bool {
-        self.core().parts().is_gathering()
     }
 
     fn wait(&self, ticket: u32, deadline: Option<Instant>) -> Result<()> {

@@ -84,7 +84,7 @@ mod tests {
 
     use super::*;
     use crate::context::Context;
-    use crate::socket::Wait;
+    use crate::socket::{SocketInternals, Wait};
     use crate::sys::poll::{self, Ready};
 
     fn is_readable(watcher: &Watcher) -> bool {

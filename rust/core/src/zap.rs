@@ -9,16 +9,13 @@ use std::sync::Arc;
 use bytes::Bytes;
 use zeroxide_proto::engine::PeerInfo;
 use zeroxide_proto::frame::Frame;
-use zeroxide_proto::mechanisms::{Credentials, Verdict};
+use zeroxide_proto::mechanisms::{Credentials, MechanismConfig, Verdict};
 use zeroxide_proto::message::Message;
-use zeroxide_proto::socket_type::SocketType;
 
-use crate::patterns::Side;
+use crate::patterns::FOR_QUESTIONS;
 use crate::pipe::{Pipe, PipeConfig, PipeId, PipeOwner};
-use crate::port::Origin;
 use crate::registry::Registry;
 
-const NAME: &str = "zeromq.zap.01";
 const ENDPOINT: &str = "inproc://zeromq.zap.01";
 const VERSION: &[u8] = b"1.0";
 
@@ -77,8 +74,8 @@ pub(crate) fn ask(
     asker: Arc<dyn PipeOwner>,
     pipe_id: PipeId,
 ) -> Option<Result<Exchange, Failure>> {
-    let handler = registry.find_name(NAME)?;
-    if !matches!(handler.socket_type, SocketType::Rep | SocketType::Router) {
+    let handler = registry.transports.bound_port(ENDPOINT)?;
+    if !FOR_QUESTIONS.compatible(handler.socket_type) {
         let problem = "what is bound to inproc://zeromq.zap.01 is neither REP nor ROUTER";
         return Some(Err(Failure::protocol(UNSPECIFIED, problem)));
     }
@@ -86,8 +83,8 @@ pub(crate) fn ask(
     // No limits, because there is one request and one answer.
     let (mut near, far) = Pipe::pair(PipeConfig::default(), PipeConfig::default());
     near.set_far_peer(Arc::new(PeerInfo {
-        socket_type: Some(SocketType::Req),
-        mechanism: "NULL",
+        socket_type: Some(FOR_QUESTIONS),
+        mechanism: MechanismConfig::default().spec.name,
         version: (3, 1),
         ..PeerInfo::default()
     }));
@@ -96,12 +93,7 @@ pub(crate) fn ask(
     near.set_owner(asker, pipe_id);
     // Puts the reader to sleep, so that it is woken.
     near.check_read();
-    let origin = Origin {
-        source: handler.source,
-        local: true,
-        side: Side::Accepting,
-    };
-    handler.port.attach(far, ENDPOINT, origin);
+    handler.attach(far);
     let pipe = Some(near);
     Some(Ok(Exchange { pipe, request_id }))
 }

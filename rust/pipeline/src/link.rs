@@ -8,9 +8,10 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use thiserror::Error;
+use zeroxide::binding::{Attempt, SocketInternals};
 use zeroxide::{
-    Attempt, Context, EventKind, Key, Message, POLLIN, PollItem, Result, Socket, SocketType,
-    Target, Value, Wait, curve_keypair, curve_public, ids, poll,
+    Context, EventKind, Events, Key, Message, PollItem, Result, Socket, SocketType, Value, Wait,
+    curve_keypair, curve_public, ids, poll,
 };
 
 use crate::wake::Woken;
@@ -257,11 +258,7 @@ impl Link {
 
     /// The same, or until another thread wakes it.
     pub(crate) fn wait_or_woken(&self, until: Option<Instant>, woken: &Woken) -> Result<()> {
-        let woken = PollItem {
-            target: Target::Fd(woken.fd()),
-            events: POLLIN,
-            revents: 0,
-        };
+        let woken = PollItem::fd(woken.fd(), Events::READABLE);
         let mut items = [readable(&self.socket), readable(&self.events), woken];
         poll(&mut items, until)?;
         Ok(())
@@ -290,11 +287,7 @@ impl Drop for Link {
 }
 
 fn readable(socket: &Socket) -> PollItem<'_> {
-    PollItem {
-        target: Target::Socket(socket),
-        events: POLLIN,
-        revents: 0,
-    }
+    PollItem::socket(socket, Events::READABLE)
 }
 
 fn open(

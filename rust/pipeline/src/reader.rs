@@ -14,7 +14,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use bytes::Bytes;
-use zeroxide::{ErrorKind, POLLIN, PollItem, Target};
+use zeroxide::{ErrorKind, Events, PollItem};
 use zeroxide_log::Stored;
 
 use crate::client::{Client, ClientError, PAUSE};
@@ -244,11 +244,7 @@ impl Fetch {
         match &self.woken {
             _ if wake <= now => {}
             Some(woken) => {
-                let mut items = [PollItem {
-                    target: Target::Fd(woken.fd()),
-                    events: POLLIN,
-                    revents: 0,
-                }];
+                let mut items = [PollItem::fd(woken.fd(), Events::READABLE)];
                 match zeroxide::poll(&mut items, Some(wake)) {
                     Err(error) if error.kind() == ErrorKind::Interrupted => return Ok(true),
                     other => other?,

@@ -79,11 +79,10 @@ mod tests {
     use super::*;
 
     fn is_readable(woken: &Woken) -> bool {
-        let mut items = [zeroxide::PollItem {
-            target: zeroxide::Target::Fd(woken.fd()),
-            events: zeroxide::POLLIN,
-            revents: 0,
-        }];
+        let mut items = [zeroxide::PollItem::fd(
+            woken.fd(),
+            zeroxide::Events::READABLE,
+        )];
         zeroxide::poll(&mut items, Some(std::time::Instant::now())).unwrap() == 1
     }
 

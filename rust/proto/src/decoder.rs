@@ -2,7 +2,7 @@
 
 use crate::command::MAX_COMMAND;
 use crate::error::{CloseReason, ProtocolError};
-use crate::frame::{Frame, INLINE_MAX, Kind};
+use crate::frame::{Frame, FrameKind, INLINE_MAX};
 use crate::framing::v2::MORE;
 use crate::framing::{Framing, Header, v1, v2};
 use crate::mechanisms::Cipher;
@@ -149,7 +149,7 @@ impl Decoder {
             self.input.take(header.len, end)
         };
         if header.command {
-            frame.set_kind(Kind::Command);
+            frame.set_kind(FrameKind::Command);
         } else {
             frame.set_more(header.more);
             if header.more || self.meter.in_message() {
@@ -174,7 +174,7 @@ impl Decoder {
         let mut frame = self.input.take_before_more(start, end);
         frame.set_more(opened.more);
         if opened.command {
-            frame.set_kind(Kind::Command);
+            frame.set_kind(FrameKind::Command);
         }
         self.input.note_message(end);
         Ok(Some(frame))

@@ -100,7 +100,7 @@ impl EngineConfig {
             random: system_random,
             properties: Vec::new(),
             resource: Bytes::new(),
-            raw: socket_type == SocketType::Stream,
+            raw: socket_type.is_raw(),
         }
     }
 }

@@ -17,7 +17,7 @@ pub const INLINE_MAX: usize = 69;
 /// The purpose of a frame.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[repr(u8)]
-pub enum Kind {
+pub enum FrameKind {
     /// Part of an application's message.
     #[default]
     Data = 0,
@@ -35,7 +35,7 @@ pub enum Kind {
     Run = 6,
 }
 
-/// One part of a message: a body, the `more` flag and a [`Kind`].
+/// One part of a message: a body, the `more` flag and a [`FrameKind`].
 ///
 /// Cheap to move and to clone. The default is an empty data frame.
 #[derive(Clone)]
@@ -49,7 +49,7 @@ enum Body {
     Shared(Shared),
 }
 
-// Kind and flag are inside both variants, because outside of the enum they would cost eight bytes of alignment. The
+// FrameKind and flag are inside both variants, because outside of the enum they would cost eight bytes of alignment. The
 // order is fixed so that the body is aligned and frames move in whole words; the variant is encoded in the unused
 // values of `more`. `Copy`, so that a clone is one copy of the whole. If it were copied field by field, the next read
 // would have to wait for the separate stores.
@@ -58,7 +58,7 @@ enum Body {
 struct Inline {
     bytes: [u8; INLINE_MAX],
     len: u8,
-    kind: Kind,
+    kind: FrameKind,
     more: bool,
 }
 
@@ -67,7 +67,7 @@ struct Shared {
     bytes: Bytes,
     /// The load of a run.
     load: Load,
-    kind: Kind,
+    kind: FrameKind,
     more: bool,
 }
 
@@ -89,7 +89,7 @@ impl Frame {
             body: Body::Inline(Inline {
                 bytes: [0; INLINE_MAX],
                 len: 0,
-                kind: Kind::Data,
+                kind: FrameKind::Data,
                 more: false,
             }),
         }
@@ -124,7 +124,7 @@ impl Frame {
     }
 
     /// A frame of the given kind with a copy of `body`.
-    pub fn with_kind(kind: Kind, body: &[u8]) -> Frame {
+    pub fn with_kind(kind: FrameKind, body: &[u8]) -> Frame {
         let mut frame = Frame::copy_from(body);
         frame.set_kind(kind);
         frame
@@ -150,7 +150,7 @@ impl Frame {
             body: Body::Inline(Inline {
                 bytes: *bytes,
                 len,
-                kind: Kind::Data,
+                kind: FrameKind::Data,
                 more,
             }),
         }
@@ -201,7 +201,7 @@ impl Frame {
             body: Body::Shared(Shared {
                 bytes,
                 load: Load::default(),
-                kind: Kind::Data,
+                kind: FrameKind::Data,
                 more: false,
             }),
         }
@@ -213,13 +213,13 @@ impl Frame {
             body: Body::Shared(Shared {
                 bytes,
                 load,
-                kind: Kind::Run,
+                kind: FrameKind::Run,
                 more: false,
             }),
         }
     }
 
-    /// The load of a frame of [`Kind::Run`]; nothing for all others.
+    /// The load of a frame of [`FrameKind::Run`]; nothing for all others.
     pub fn load(&self) -> Load {
         match &self.body {
             Body::Inline(_) => Load::default(),
@@ -229,7 +229,7 @@ impl Frame {
 
     /// The purpose of the frame.
     #[inline]
-    pub fn kind(&self) -> Kind {
+    pub fn kind(&self) -> FrameKind {
         match &self.body {
             Body::Inline(inline) => inline.kind,
             Body::Shared(shared) => shared.kind,
@@ -238,7 +238,7 @@ impl Frame {
 
     /// Changes the purpose of the frame.
     #[inline]
-    pub fn set_kind(&mut self, kind: Kind) {
+    pub fn set_kind(&mut self, kind: FrameKind) {
         match &mut self.body {
             Body::Inline(inline) => inline.kind = kind,
             Body::Shared(shared) => shared.kind = kind,
@@ -446,12 +446,12 @@ mod tests {
         for body in [&[1u8; 3][..], &[1u8; 100][..]] {
             let mut frame = Frame::copy_from(body);
             for kind in [
-                Kind::Command,
-                Kind::Subscribe,
-                Kind::Cancel,
-                Kind::Join,
-                Kind::Leave,
-                Kind::Data,
+                FrameKind::Command,
+                FrameKind::Subscribe,
+                FrameKind::Cancel,
+                FrameKind::Join,
+                FrameKind::Leave,
+                FrameKind::Data,
             ] {
                 frame.set_more(true);
                 frame.set_kind(kind);
@@ -472,7 +472,7 @@ mod tests {
         more.set_more(true);
         assert_eq!(frame, Frame::from(b"a"));
         assert_ne!(frame, more);
-        assert_ne!(frame, Frame::with_kind(Kind::Subscribe, b"a"));
+        assert_ne!(frame, Frame::with_kind(FrameKind::Subscribe, b"a"));
         assert_ne!(frame, Frame::from("b"));
     }
 

@@ -22,17 +22,14 @@ pub(crate) fn introduce(
         Peer::V1 { socket_id } => ((1, 0), socket_id),
         Peer::Unversioned | Peer::V3 { .. } => return Ok(((1, 0), None)),
     };
-    match SocketType::from_id(i32::from(*id)) {
-        Some(theirs) if ours.compatible(theirs) => Ok((version, Some(theirs))),
-        Some(theirs) => Err(ProtocolError::SocketType {
-            ours,
-            theirs: theirs.name().to_owned(),
-        }),
-        None => Err(ProtocolError::SocketType {
-            ours,
-            theirs: format!("number {id}"),
-        }),
+    if let Some(theirs) = ours.peer_numbered(*id) {
+        return Ok((version, Some(theirs)));
     }
+    let theirs = match SocketType::from_id(i32::from(*id)) {
+        Some(theirs) => theirs.name().to_owned(),
+        None => format!("number {id}"),
+    };
+    Err(ProtocolError::SocketType { ours, theirs })
 }
 
 #[cfg(test)]

@@ -36,7 +36,7 @@ pub mod z85;
 
 pub use engine::{Engine, EngineConfig, Event, PeerInfo};
 pub use error::{CloseReason, ProtocolError};
-pub use frame::{Frame, Kind};
+pub use frame::{Frame, FrameKind};
 pub use mechanisms::{Credentials, MechanismConfig, Verdict};
 pub use message::Message;
 pub use socket_type::SocketType;

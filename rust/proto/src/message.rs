@@ -1,6 +1,7 @@
 //! [`Message`]: one or more frames that are delivered together.
 
 use crate::frame::Frame;
+use bytes::Bytes;
 use std::collections::{TryReserveError, VecDeque, vec_deque};
 use std::fmt;
 use std::iter;
@@ -14,7 +15,10 @@ pub const PART: usize = size_of::<Frame>();
 /// A message always has at least one frame. A single frame needs no heap block; further frames are stored in a separate
 /// allocation, so that ordinary messages are cheap to move. The `more` flag of every frame is kept correct: set on all
 /// but the last.
+// The first frame lies at a multiple of 16 bytes and moves in steps of 16: no step crosses a cache line. One that does
+// makes the next read of it wait, which cost up to a tenth of a call, depending on where the stack began.
 #[derive(Clone, Default)]
+#[repr(C, align(16))]
 pub struct Message {
     head: Frame,
     // A deque, because envelopes are added and removed at the front, and a peer decides how many frames there are.
@@ -276,9 +280,42 @@ impl From<&str> for Message {
     }
 }
 
+impl<const N: usize> From<&[u8; N]> for Message {
+    #[inline]
+    fn from(body: &[u8; N]) -> Message {
+        Message::from(body.as_slice())
+    }
+}
+
+impl From<String> for Message {
+    fn from(body: String) -> Message {
+        Message::single(Frame::from(body))
+    }
+}
+
+impl From<Bytes> for Message {
+    fn from(body: Bytes) -> Message {
+        Message::single(Frame::from(body))
+    }
+}
+
 impl From<Vec<u8>> for Message {
     fn from(body: Vec<u8>) -> Message {
         Message::single(Frame::from(body))
+    }
+}
+
+/// A message of several frames.
+impl<F: Into<Frame>, const N: usize> From<[F; N]> for Message {
+    fn from(frames: [F; N]) -> Message {
+        Message::from_iter(frames)
+    }
+}
+
+/// A message of several frames.
+impl<F: Into<Frame>> From<Vec<F>> for Message {
+    fn from(frames: Vec<F>) -> Message {
+        Message::from_iter(frames)
     }
 }
 
@@ -431,6 +468,34 @@ mod tests {
             assert_eq!(flags(&message), flags(&Message::from_frames(frames())));
             assert_eq!(message.rest.is_some(), count > 1);
         }
+    }
+
+    #[test]
+    fn bodies_of_any_type_and_lists_of_them_are_messages() {
+        let one: [Message; 7] = [
+            "body".into(),
+            "body".to_owned().into(),
+            b"body".into(),
+            b"body".as_slice().into(),
+            b"body".to_vec().into(),
+            Bytes::from_static(b"body").into(),
+            Frame::from("body").into(),
+        ];
+        for message in one {
+            assert_eq!(message, Message::from_frames([Frame::from("body")]));
+        }
+        let three: [Message; 5] = [
+            ["a", "b", "c"].into(),
+            vec!["a", "b", "c"].into(),
+            vec!["a".to_owned(), "b".to_owned(), "c".to_owned()].into(),
+            [b"a", b"b", b"c"].into(),
+            [Bytes::from("a"), "b".into(), "c".into()].into(),
+        ];
+        for message in three {
+            assert_eq!(bodies(&message), [b"a", b"b", b"c"]);
+            assert_eq!(flags(&message), [true, true, false]);
+        }
+        assert_eq!(Message::from(Vec::<Frame>::new()), Message::new());
     }
 
     #[test]

@@ -5,7 +5,7 @@
 
 use bytes::{Buf, Bytes};
 
-use crate::frame::{Frame, Kind, Load};
+use crate::frame::{Frame, FrameKind, Load};
 use crate::framing::v2::{self, MORE};
 use crate::message::Message;
 
@@ -44,7 +44,7 @@ impl Run {
         self.load.messages == 0
     }
 
-    /// Takes everything so far as a frame of [`Kind::Run`], which is cheap to clone. The run is then empty.
+    /// Takes everything so far as a frame of [`FrameKind::Run`], which is cheap to clone. The run is then empty.
     pub fn take(&mut self) -> Frame {
         let run = std::mem::take(self);
         Frame::run(Bytes::from(run.bytes), run.load)
@@ -67,7 +67,7 @@ pub(crate) fn ends(bytes: &[u8]) -> impl Iterator<Item = usize> {
 
 /// The frames of a run, for connections with another framing.
 pub(crate) fn frames(run: Frame) -> impl Iterator<Item = Frame> {
-    debug_assert_eq!(run.kind(), Kind::Run);
+    debug_assert_eq!(run.kind(), FrameKind::Run);
     let mut rest = run.into_bytes();
     std::iter::from_fn(move || {
         let header = v2::parse_header(&rest).ok()??;
@@ -100,7 +100,7 @@ mod tests {
             messages: 3,
             bytes: 255 + 256 + 70_000,
         };
-        assert_eq!((frame.kind(), frame.load()), (Kind::Run, load));
+        assert_eq!((frame.kind(), frame.load()), (FrameKind::Run, load));
         let ends: Vec<usize> = ends(&frame).collect();
         assert_eq!(ends, [2, 2 + 257 + 265 + 2, len]);
         let frames: Vec<Frame> = frames(frame).collect();

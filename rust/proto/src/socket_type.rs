@@ -1,39 +1,101 @@
-//! [`SocketType`]: ids, wire names, and compatibility.
+//! [`SocketType`]: what peers of a socket must know about its pattern.
 
 use std::fmt;
+use std::hash::{Hash, Hasher};
+
+/// The facts about a socket type that matter to its peers.
+///
+/// A new type states what differs from [`TypeFacts::new`]:
+///
+/// ```
+/// use zeroxide_proto::socket_type::{SocketType, TypeFacts};
+///
+/// static FACTS: TypeFacts = TypeFacts::new("BUS", 128, || &[BUS]);
+/// const BUS: SocketType = SocketType::Other(&FACTS);
+/// assert!(BUS.compatible(BUS) && !BUS.compatible(SocketType::Pair));
+/// ```
+#[derive(Debug)]
+pub struct TypeFacts {
+    /// The name in the Socket-Type property.
+    pub name: &'static str,
+    /// The number, as in `zmq.h` and in the ZMTP 2.0 greeting. libzmq uses those below 32.
+    pub number: u8,
+    /// The types that it may communicate with. They must list it, too. A function, because types refer to each other.
+    pub peers: fn() -> &'static [SocketType],
+    /// Whether it sends a routing id to its peer.
+    pub sends_identity: bool,
+    /// Whether its peers subscribe to what it sends.
+    pub publishes: bool,
+    /// Whether it speaks no ZMTP, only plain bytes.
+    pub raw: bool,
+}
+
+impl TypeFacts {
+    /// A type that speaks ZMTP, sends no routing id and has no subscribers.
+    pub const fn new(
+        name: &'static str,
+        number: u8,
+        peers: fn() -> &'static [SocketType],
+    ) -> TypeFacts {
+        TypeFacts {
+            name,
+            number,
+            peers,
+            sends_identity: false,
+            publishes: false,
+            raw: false,
+        }
+    }
+}
+
+/// By number only.
+impl PartialEq for TypeFacts {
+    fn eq(&self, other: &TypeFacts) -> bool {
+        self.number == other.number
+    }
+}
+
+impl Eq for TypeFacts {}
+
+impl Hash for TypeFacts {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.number.hash(state);
+    }
+}
 
 /// The type of a socket, which determines its compatible peers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[repr(u8)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub enum SocketType {
     /// One peer, both directions.
-    Pair = 0,
+    Pair,
     /// Publishes to subscribers, never waits for them.
-    Pub = 1,
+    Pub,
     /// Receives what it subscribed to.
-    Sub = 2,
+    Sub,
     /// Sends a request, then waits for its reply.
-    Req = 3,
+    Req,
     /// Receives a request, then sends its reply.
-    Rep = 4,
+    Rep,
     /// A request socket without the lock-step; sends round-robin.
-    Dealer = 5,
+    Dealer,
     /// Sends to the peer named by the first frame.
-    Router = 6,
+    Router,
     /// Receives from pushers, fairly.
-    Pull = 7,
+    Pull,
     /// Sends to pullers, round-robin.
-    Push = 8,
+    Push,
     /// A publisher that sees the subscriptions.
-    Xpub = 9,
+    Xpub,
     /// A subscriber that sends its subscriptions as messages.
-    Xsub = 10,
+    Xsub,
     /// Raw TCP without ZMTP.
-    Stream = 11,
+    Stream,
+    /// A type that is not ZeroMQ's own.
+    Other(&'static TypeFacts),
 }
 
 impl SocketType {
-    /// Every type, in the order of the ids.
+    /// ZeroMQ's types, in the order of the ids.
     pub const ALL: &[SocketType] = &[
         SocketType::Pair,
         SocketType::Pub,
@@ -49,65 +111,76 @@ impl SocketType {
         SocketType::Stream,
     ];
 
-    /// The type with this id, as in `zmq.h` and in the ZMTP 2.0 greeting.
+    const fn facts(self) -> &'static TypeFacts {
+        match self {
+            SocketType::Pair => &PAIR,
+            SocketType::Pub => &PUB,
+            SocketType::Sub => &SUB,
+            SocketType::Req => &REQ,
+            SocketType::Rep => &REP,
+            SocketType::Dealer => &DEALER,
+            SocketType::Router => &ROUTER,
+            SocketType::Pull => &PULL,
+            SocketType::Push => &PUSH,
+            SocketType::Xpub => &XPUB,
+            SocketType::Xsub => &XSUB,
+            SocketType::Stream => &STREAM,
+            SocketType::Other(facts) => facts,
+        }
+    }
+
+    /// ZeroMQ's type with this id, as in `zmq.h` and in the ZMTP 2.0 greeting.
     pub fn from_id(id: i32) -> Option<SocketType> {
         SocketType::ALL.get(usize::try_from(id).ok()?).copied()
     }
 
     /// The id, as in `zmq.h` and in the ZMTP 2.0 greeting.
     pub const fn id(self) -> u8 {
-        self as u8
+        self.facts().number
     }
 
     /// The name in the Socket-Type property.
     pub const fn name(self) -> &'static str {
-        match self {
-            SocketType::Pair => "PAIR",
-            SocketType::Pub => "PUB",
-            SocketType::Sub => "SUB",
-            SocketType::Req => "REQ",
-            SocketType::Rep => "REP",
-            SocketType::Dealer => "DEALER",
-            SocketType::Router => "ROUTER",
-            SocketType::Pull => "PULL",
-            SocketType::Push => "PUSH",
-            SocketType::Xpub => "XPUB",
-            SocketType::Xsub => "XSUB",
-            SocketType::Stream => "STREAM",
-        }
+        self.facts().name
     }
 
-    /// The type that a peer names in its Socket-Type property.
-    pub fn from_name(name: &[u8]) -> Option<SocketType> {
-        SocketType::ALL
-            .iter()
-            .copied()
-            .find(|socket| socket.name().as_bytes() == name)
+    /// The types that it may communicate with.
+    pub fn peers(self) -> &'static [SocketType] {
+        (self.facts().peers)()
     }
 
-    /// Whether the two types may communicate. Symmetric. STREAM speaks no ZMTP and is compatible with no type.
-    pub const fn compatible(self, peer: SocketType) -> bool {
-        use SocketType::*;
-        matches!(
-            (self, peer),
-            (Pair, Pair)
-                | (Pub | Xpub, Sub | Xsub)
-                | (Sub | Xsub, Pub | Xpub)
-                | (Req, Rep | Router)
-                | (Rep, Req | Dealer)
-                | (Dealer, Rep | Dealer | Router)
-                | (Router, Req | Dealer | Router)
-                | (Pull, Push)
-                | (Push, Pull)
-        )
+    /// The type of a peer that gives this name in its Socket-Type property; `None` if the two may not communicate.
+    pub fn peer_named(self, name: &[u8]) -> Option<SocketType> {
+        let mut peers = self.peers().iter();
+        peers.find(|peer| peer.name().as_bytes() == name).copied()
+    }
+
+    /// The type of a peer with this id in the ZMTP 2.0 greeting; `None` if the two may not communicate.
+    pub fn peer_numbered(self, id: u8) -> Option<SocketType> {
+        self.peers().iter().find(|peer| peer.id() == id).copied()
+    }
+
+    /// Whether the two types may communicate: each lists the name of the other, as their handshake would find. STREAM
+    /// speaks no ZMTP and is compatible with no type.
+    pub fn compatible(self, peer: SocketType) -> bool {
+        let lists =
+            |one: SocketType, other: SocketType| one.peer_named(other.name().as_bytes()).is_some();
+        lists(self, peer) && lists(peer, self)
     }
 
     /// Whether the type sends a routing id to its peer.
     pub const fn sends_identity(self) -> bool {
-        matches!(
-            self,
-            SocketType::Req | SocketType::Dealer | SocketType::Router
-        )
+        self.facts().sends_identity
+    }
+
+    /// Whether peers subscribe to what the type sends.
+    pub const fn publishes(self) -> bool {
+        self.facts().publishes
+    }
+
+    /// Whether the type speaks no ZMTP, only plain bytes.
+    pub const fn is_raw(self) -> bool {
+        self.facts().raw
     }
 }
 
@@ -116,6 +189,48 @@ impl fmt::Display for SocketType {
         f.write_str(self.name())
     }
 }
+
+/// The name only, because the facts of a type lead to those of its peers and back.
+impl fmt::Debug for SocketType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+static PAIR: TypeFacts = TypeFacts::new("PAIR", 0, || &[SocketType::Pair]);
+static PUB: TypeFacts = TypeFacts {
+    publishes: true,
+    ..TypeFacts::new("PUB", 1, || &[SocketType::Sub, SocketType::Xsub])
+};
+static SUB: TypeFacts = TypeFacts::new("SUB", 2, || &[SocketType::Pub, SocketType::Xpub]);
+static REQ: TypeFacts = TypeFacts {
+    sends_identity: true,
+    ..TypeFacts::new("REQ", 3, || &[SocketType::Rep, SocketType::Router])
+};
+static REP: TypeFacts = TypeFacts::new("REP", 4, || &[SocketType::Req, SocketType::Dealer]);
+static DEALER: TypeFacts = TypeFacts {
+    sends_identity: true,
+    ..TypeFacts::new("DEALER", 5, || {
+        &[SocketType::Rep, SocketType::Dealer, SocketType::Router]
+    })
+};
+static ROUTER: TypeFacts = TypeFacts {
+    sends_identity: true,
+    ..TypeFacts::new("ROUTER", 6, || {
+        &[SocketType::Req, SocketType::Dealer, SocketType::Router]
+    })
+};
+static PULL: TypeFacts = TypeFacts::new("PULL", 7, || &[SocketType::Push]);
+static PUSH: TypeFacts = TypeFacts::new("PUSH", 8, || &[SocketType::Pull]);
+static XPUB: TypeFacts = TypeFacts {
+    publishes: true,
+    ..TypeFacts::new("XPUB", 9, || &[SocketType::Sub, SocketType::Xsub])
+};
+static XSUB: TypeFacts = TypeFacts::new("XSUB", 10, || &[SocketType::Pub, SocketType::Xpub]);
+static STREAM: TypeFacts = TypeFacts {
+    raw: true,
+    ..TypeFacts::new("STREAM", 11, || &[])
+};
 
 #[cfg(test)]
 mod tests {
@@ -126,16 +241,19 @@ mod tests {
         for (id, socket) in SocketType::ALL.iter().enumerate() {
             assert_eq!(usize::from(socket.id()), id);
             assert_eq!(SocketType::from_id(id as i32), Some(*socket));
-            assert_eq!(
-                SocketType::from_name(socket.name().as_bytes()),
-                Some(*socket)
-            );
         }
         for id in [-1, 12, 256, i32::MAX, i32::MIN] {
             assert_eq!(SocketType::from_id(id), None);
         }
         for name in [&b""[..], b"pub", b"PUBS", b"\xff"] {
-            assert_eq!(SocketType::from_name(name), None);
+            assert_eq!(SocketType::Sub.peer_named(name), None);
+        }
+        for id in [1, 9] {
+            let peer = SocketType::Sub.peer_numbered(id).unwrap();
+            assert_eq!(
+                SocketType::Sub.peer_named(peer.name().as_bytes()),
+                Some(peer)
+            );
         }
     }
 
@@ -157,12 +275,30 @@ mod tests {
         ];
         assert_eq!(allowed.len(), SocketType::ALL.len());
         for (name, peers) in allowed {
-            let socket = SocketType::from_name(name.as_bytes()).unwrap();
+            let mut all = SocketType::ALL.iter();
+            let socket = *all.find(|socket| socket.name() == *name).unwrap();
             for peer in SocketType::ALL {
                 assert_eq!(socket.compatible(*peer), peers.contains(&peer.name()));
                 assert_eq!(socket.compatible(*peer), peer.compatible(socket));
             }
         }
+    }
+
+    #[test]
+    fn a_type_that_only_one_side_lists_is_refused() {
+        static FACTS: TypeFacts = TypeFacts::new("FANOUT", 200, || &[SocketType::Pull]);
+        let fanout = SocketType::Other(&FACTS);
+        assert_eq!(fanout.peer_named(b"PULL"), Some(SocketType::Pull));
+        assert!(!fanout.compatible(SocketType::Pull));
+        assert!(!SocketType::Pull.compatible(fanout));
+    }
+
+    #[test]
+    fn a_type_with_the_name_of_another_talks_to_its_peers() {
+        static FACTS: TypeFacts = TypeFacts::new("PUSH", 200, || &[SocketType::Pull]);
+        let push = SocketType::Other(&FACTS);
+        assert!(push.compatible(SocketType::Pull) && SocketType::Pull.compatible(push));
+        assert_ne!(push, SocketType::Push);
     }
 
     #[test]

@@ -11,8 +11,8 @@ use wire::{Cut, Pair, Script, config, data, frame_starts, frames, message};
 use zeroxide_proto::mechanisms::curve::{KeyPair, PUBLIC_KEY, SECRET_KEY, SERVER_KEY};
 use zeroxide_proto::mechanisms::plain::PLAIN;
 use zeroxide_proto::{
-    CloseReason, Credentials, EngineConfig, Event, Frame, Kind, MechanismConfig, ProtocolError,
-    SocketType, Verdict,
+    CloseReason, Credentials, EngineConfig, Event, Frame, FrameKind, MechanismConfig,
+    ProtocolError, SocketType, Verdict,
 };
 
 fn push_pull() -> Pair {
@@ -309,8 +309,8 @@ fn subscriptions_and_heartbeats_travel_inside() {
         assert_eq!(peer.version, (3, minor));
         assert!(matches!(pair.b.events()[..], [Event::Ready(_)]));
 
-        let topic = Frame::with_kind(Kind::Subscribe, b"topic");
-        let cancel = Frame::with_kind(Kind::Cancel, &[b'x'; 300]);
+        let topic = Frame::with_kind(FrameKind::Subscribe, b"topic");
+        let cancel = Frame::with_kind(FrameKind::Cancel, &[b'x'; 300]);
         pair.send_a([topic.clone(), cancel.clone()].into_iter());
         let sent = pair.a.output(now);
         // 33 bytes of wrapping; the name of the command, or one byte.
@@ -367,7 +367,7 @@ fn commands_inside_are_not_measured_as_messages() {
         let mut publisher = server(SocketType::Xpub);
         publisher.max_msg_size = Some(limit);
         let mut pair = Pair::ready(client(SocketType::Xsub), publisher, Cut::Whole);
-        let topic = Frame::with_kind(Kind::Subscribe, &vec![b't'; length]);
+        let topic = Frame::with_kind(FrameKind::Subscribe, &vec![b't'; length]);
         pair.send_a([topic.clone()].into_iter());
         pair.run();
         let events = pair.b.events();
@@ -379,7 +379,7 @@ fn commands_inside_are_not_measured_as_messages() {
     let any_size = server(SocketType::Pull);
     let mut pair = Pair::ready(client(SocketType::Push), any_size, Cut::Whole);
     let command = [&b"\x04PONG"[..], &[0; 70_000]].concat();
-    pair.send_a([Frame::with_kind(Kind::Command, &command)].into_iter());
+    pair.send_a([Frame::with_kind(FrameKind::Command, &command)].into_iter());
     pair.run();
     let too_big = CloseReason::Protocol(ProtocolError::CommandTooBig {
         size: 70_005,

@@ -5,7 +5,7 @@ mod wire;
 use std::time::Duration;
 use wire::curve::{client, server};
 use wire::{Cut, Pair, data, frame_starts, frames, message};
-use zeroxide_proto::{CloseReason, EngineConfig, Event, Frame, Kind, SocketType};
+use zeroxide_proto::{CloseReason, EngineConfig, Event, Frame, FrameKind, SocketType};
 
 const MORE: u8 = 0x01;
 const COMMAND: u8 = 0x04;
@@ -63,8 +63,8 @@ fn subscriptions_and_heartbeats_are_recognised_by_their_content() {
     let mut sub = client(SocketType::Sub);
     sub.heartbeat_ivl = Some(Duration::from_secs(1));
     for (mut pair, flags) in pairs(sub, server(SocketType::Pub)) {
-        let topic = Frame::with_kind(Kind::Subscribe, b"topic");
-        let long = Frame::with_kind(Kind::Cancel, &[b'x'; 100_000]);
+        let topic = Frame::with_kind(FrameKind::Subscribe, b"topic");
+        let long = Frame::with_kind(FrameKind::Cancel, &[b'x'; 100_000]);
         pair.send_a([topic.clone(), long.clone()].into_iter());
         for _ in 0..5 {
             run(&mut pair, flags);

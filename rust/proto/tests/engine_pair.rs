@@ -6,7 +6,7 @@ use std::time::Duration;
 use wire::curve::{client, server};
 use wire::{Cut, Pair, config, data, frames, message};
 use zeroxide_proto::run::Run;
-use zeroxide_proto::{CloseReason, Event, Frame, Kind, Message, ProtocolError, SocketType};
+use zeroxide_proto::{CloseReason, Event, Frame, FrameKind, Message, ProtocolError, SocketType};
 
 const CUTS: [Cut; 4] = [Cut::Whole, Cut::Every(1), Cut::Every(7), Cut::Random(42)];
 const SECOND: Duration = Duration::from_secs(1);
@@ -158,7 +158,7 @@ fn subscriptions_reach_publishers_as_topics() {
         for len in [
             0, 1, 59, 60, 69, 70, 244, 245, 246, 250, 254, 255, 256, 100_000,
         ] {
-            for kind in [Kind::Subscribe, Kind::Cancel] {
+            for kind in [FrameKind::Subscribe, FrameKind::Cancel] {
                 expected.push(Frame::with_kind(kind, &vec![b't'; len]));
             }
         }

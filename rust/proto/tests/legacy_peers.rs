@@ -7,7 +7,7 @@ use wire::{Script, config, data, frames, message};
 use zeroxide_proto::mechanisms::{Mechanism, MechanismConfig, MechanismSpec};
 use zeroxide_proto::run::Run;
 use zeroxide_proto::{
-    CloseReason, EngineConfig, Event, Frame, Kind, Message, ProtocolError, SocketType,
+    CloseReason, EngineConfig, Event, Frame, FrameKind, Message, ProtocolError, SocketType,
 };
 
 const SIGNATURE: &[u8] = b"\xff\0\0\0\0\0\0\0\x01\x7f";
@@ -52,8 +52,10 @@ fn zmtp_3_0_gets_subscriptions_as_messages() {
     script.peer_gets(b"\x04\x19\x05READY\x0bSocket-Type\0\0\0\x03SUB");
     script.peer_sends(b"\x04\x19\x05READY\x0bSocket-Type\0\0\0\x03PUB");
     script.ready((3, 0), Some(SocketType::Pub), "");
-    script.engine.send(Frame::with_kind(Kind::Subscribe, b"ab"));
-    script.engine.send(Frame::with_kind(Kind::Cancel, b""));
+    script
+        .engine
+        .send(Frame::with_kind(FrameKind::Subscribe, b"ab"));
+    script.engine.send(Frame::with_kind(FrameKind::Cancel, b""));
     script.peer_gets(b"\0\x03\x01ab\0\x01\0");
     script.peer_sends(b"\0\x02ab");
     assert_eq!(data(&script.events()), [[b"ab"]]);
@@ -68,8 +70,10 @@ fn zmtp_3_1_gets_subscriptions_as_commands() {
     script.ready((3, 1), Some(SocketType::Xpub), "");
     let sent = script.engine.poll_transmit(&mut Vec::new(), usize::MAX);
     script.engine.transmitted(sent, script.now);
-    script.engine.send(Frame::with_kind(Kind::Subscribe, b"ab"));
-    script.engine.send(Frame::with_kind(Kind::Cancel, b""));
+    script
+        .engine
+        .send(Frame::with_kind(FrameKind::Subscribe, b"ab"));
+    script.engine.send(Frame::with_kind(FrameKind::Cancel, b""));
     script.peer_gets(b"\x04\x0c\x09SUBSCRIBEab\x04\x07\x06CANCEL");
 }
 
@@ -88,12 +92,12 @@ fn publishers_accept_both_forms_of_subscription() {
     assert_eq!(
         frames(&script.events()),
         [
-            Frame::with_kind(Kind::Subscribe, b"a"),
-            Frame::with_kind(Kind::Subscribe, b"b"),
-            Frame::with_kind(Kind::Cancel, b"a"),
-            Frame::with_kind(Kind::Cancel, b"b"),
-            Frame::with_kind(Kind::Subscribe, b"c"),
-            Frame::with_kind(Kind::Subscribe, b"d"),
+            Frame::with_kind(FrameKind::Subscribe, b"a"),
+            Frame::with_kind(FrameKind::Subscribe, b"b"),
+            Frame::with_kind(FrameKind::Cancel, b"a"),
+            Frame::with_kind(FrameKind::Cancel, b"b"),
+            Frame::with_kind(FrameKind::Subscribe, b"c"),
+            Frame::with_kind(FrameKind::Subscribe, b"d"),
             first,
             Frame::from(b"\x01y"),
         ]
@@ -141,14 +145,18 @@ fn zmtp_2_0_subscribes_by_message() {
     script.peer_sends(b"\xff\0\0\0\0\0\0\0\x01\x7f\x01\x01\0\0");
     script.ready((2, 0), Some(SocketType::Pub), "");
     script.peer_gets(&[SIGNATURE, b"\x03\x02\0\0"].concat());
-    script.engine.send(Frame::with_kind(Kind::Subscribe, b"t"));
-    script.engine.send(Frame::with_kind(Kind::Join, b"group"));
+    script
+        .engine
+        .send(Frame::with_kind(FrameKind::Subscribe, b"t"));
+    script
+        .engine
+        .send(Frame::with_kind(FrameKind::Join, b"group"));
     script.peer_gets(b"\0\x02\x01t");
 
     let mut script = Script::new(config(SocketType::Xpub));
     script.peer_sends(b"\xff\0\0\0\0\0\0\0\x01\x7f\x01\x02\0\0\0\x02\x01t");
     script.ready((2, 0), Some(SocketType::Sub), "");
-    let topic = Frame::with_kind(Kind::Subscribe, b"t");
+    let topic = Frame::with_kind(FrameKind::Subscribe, b"t");
     assert_eq!(script.events(), [Event::Frame(topic)]);
 }
 
@@ -197,7 +205,7 @@ fn subscribers_of_zmtp_1_0_get_everything() {
         let mut script = Script::new(config(socket_type));
         script.peer_sends(b"\x01\0");
         script.ready((1, 0), None, "");
-        let everything = Event::Frame(Frame::with_kind(Kind::Subscribe, b""));
+        let everything = Event::Frame(Frame::with_kind(FrameKind::Subscribe, b""));
         assert_eq!(script.events(), vec![everything; expected]);
         if expected > 0 {
             let _ = script.engine.poll_transmit(&mut Vec::new(), usize::MAX);
@@ -293,10 +301,7 @@ fn strangers_are_turned_away_at_once() {
 }
 
 /// A mechanism that takes any command for the end of the handshake.
-static SECURE: MechanismSpec = MechanismSpec {
-    name: "SECURE",
-    start: |_, _| Ok(Box::new(Secure)),
-};
+static SECURE: MechanismSpec = MechanismSpec::new("SECURE", 200, |_, _| Ok(Box::new(Secure)));
 
 struct Secure;
 

@@ -12,10 +12,11 @@ use zeroxide_proto::mechanisms::{
     Cipher, Content, Local, Mechanism, MechanismConfig, MechanismSpec, Opened, Peer, Started,
 };
 use zeroxide_proto::{
-    CloseReason, Credentials, EngineConfig, Event, Frame, Kind, ProtocolError, SocketType, Verdict,
+    CloseReason, Credentials, EngineConfig, Event, Frame, FrameKind, ProtocolError, SocketType,
+    Verdict,
 };
 
-static XOR: MechanismSpec = MechanismSpec { name: "XOR", start };
+static XOR: MechanismSpec = MechanismSpec::new("XOR", 200, start);
 
 fn start(config: &MechanismConfig, local: Local<'_>) -> Started {
     let hello = [b"\x05HELLO", local.properties].concat();
@@ -163,7 +164,7 @@ fn wrapped_subscriptions_and_heartbeats_work() {
     client.heartbeat_ivl = Some(Duration::from_secs(1));
     let server = with_key(SocketType::Xpub, true, 1);
     let mut pair = Pair::ready(client, server, Cut::Whole);
-    let topic = Frame::with_kind(Kind::Subscribe, b"topic");
+    let topic = Frame::with_kind(FrameKind::Subscribe, b"topic");
     pair.send_a([topic.clone()].into_iter());
     for _ in 0..5 {
         pair.run();

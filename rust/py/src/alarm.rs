@@ -16,7 +16,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
-use zeroxide::interrupted_by;
+use zeroxide::binding::interrupted_by;
 
 use crate::fork::generation;
 

@@ -1,7 +1,8 @@
 //! One attempt to send.
 
 use pyo3::prelude::*;
-use zeroxide::{Attempt, ErrorKind, Message, Socket as CoreSocket, Wait, deferring_wakes};
+use zeroxide::binding::{Attempt, SocketInternals, deferring_wakes};
+use zeroxide::{ErrorKind, Message, Socket as CoreSocket, Wait};
 
 use crate::error::raise;
 
@@ -20,7 +21,7 @@ pub(crate) fn send_now(
         Attempt::Done(()) => return Ok(None),
         Attempt::WouldBlock(message) => return Ok(Some(message)),
         Attempt::Failed(error) => return Err(raise(error)),
-        Attempt::Contended(message) => py.detach(|| core.send(message, Wait::Dont)),
+        Attempt::Contended(message) => py.detach(|| core.send_message(message, Wait::Dont)),
     };
     match failed {
         Ok(()) => Ok(None),

@@ -1,6 +1,7 @@
 //! Multipart messages of which all but the last part were gathered.
 
 use pyo3::prelude::*;
+use zeroxide::binding::SocketInternals;
 use zeroxide::{Error, ErrorKind, Message, Socket as CoreSocket};
 
 use crate::error::raise;

@@ -4,7 +4,8 @@ use std::cell::Cell;
 use std::time::{Duration, Instant};
 
 use pyo3::prelude::*;
-use zeroxide::{Direction, Error, ErrorKind, Socket as CoreSocket, Wait};
+use zeroxide::binding::{Direction, SocketInternals};
+use zeroxide::{Error, ErrorKind, Socket as CoreSocket, Wait};
 
 use crate::alarm::Alarm;
 use crate::error::{not_now, raise};

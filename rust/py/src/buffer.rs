@@ -22,7 +22,8 @@ use pyo3::exceptions::{PyBufferError, PyMemoryError, PyTypeError, PyValueError};
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::{PyByteArray, PyBytes, PyList, PyMemoryView, PyString, PyTuple};
-use zeroxide::{Copies, Frame, Message};
+use zeroxide::binding::Copies;
+use zeroxide::{Frame, Message};
 use zeroxide_queue::mpsc::Queue;
 
 use crate::reclaimer::{self, Lender};

@@ -1,12 +1,14 @@
 //! Contexts.
 
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyInt, PyString, PyTuple};
-use zeroxide::{CONTEXT_OPTIONS, Context as CoreContext, Error, ErrorKind, Value};
+use zeroxide::{
+    CONTEXT_OPTIONS, Context as CoreContext, Error, ErrorKind, MessageTransport, Value,
+};
 
 use crate::arguments;
 use crate::blocking::{self, Step, retry};
@@ -16,7 +18,7 @@ use crate::parting;
 
 #[doc = text!(Context)]
 #[pyclass(subclass, frozen, module = "zeroxide._native")]
-pub(crate) struct Context {
+pub struct Context {
     core: OnceLock<CoreContext>,
 }
 
@@ -39,6 +41,14 @@ impl Context {
     /// Whether it was never opened or has been terminated.
     pub(crate) fn is_ended(&self) -> bool {
         self.core.get().is_none_or(CoreContext::has_ended)
+    }
+
+    /// Adds a transport of another crate.
+    ///
+    /// # Errors
+    /// As [`zeroxide::Context::add_transport`].
+    pub fn add_transport(&self, transport: Arc<dyn MessageTransport>) -> PyResult<()> {
+        self.core()?.add_transport(transport).map_err(raise)
     }
 
     fn usable(&self) -> Option<&CoreContext> {

@@ -5,7 +5,8 @@ use std::cell::Cell;
 use pyo3::exceptions::{PyAttributeError, PyMemoryError, PyOSError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
-use zeroxide::{Direction, Error, ErrorKind};
+use zeroxide::binding::Direction;
+use zeroxide::{Error, ErrorKind};
 
 use crate::installed::installed;
 use crate::parting;

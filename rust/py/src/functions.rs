@@ -1,7 +1,7 @@
 //! Module functions that belong to no class.
 
 use pyo3::prelude::*;
-use zeroxide::{CONTEXT_OPTIONS, ErrorKind, Kind, SOCKET_OPTIONS};
+use zeroxide::{CONTEXT_OPTIONS, ErrorKind, OptionKind, SOCKET_OPTIONS};
 
 use crate::arguments;
 use crate::error::last_errno;
@@ -21,7 +21,7 @@ pub(crate) fn zmq_errno() -> i32 {
 #[doc = text!(has)]
 #[pyfunction]
 pub(crate) fn has(#[pyo3(from_py_with = arguments::capability)] capability: String) -> bool {
-    matches!(capability.as_str(), "ipc" | "curve" | "plain")
+    zeroxide::has(&capability)
 }
 
 /// Name, number, type, readable, writable.
@@ -45,7 +45,7 @@ pub(crate) fn socket_options() -> Vec<Row> {
 #[doc = text!(own_addresses)]
 #[pyfunction]
 pub(crate) fn own_addresses() -> PyResult<Vec<String>> {
-    let all = zeroxide::own_addresses()?;
+    let all = zeroxide::binding::own_addresses()?;
     Ok(all.iter().map(ToString::to_string).collect())
 }
 
@@ -71,7 +71,7 @@ type Text = (&'static str, String, Vec<&'static str>, &'static str);
 #[pyfunction]
 pub(crate) fn socket_option_texts() -> Vec<Text> {
     let text = |row: &zeroxide::OptionRow| {
-        let sockets = row.sockets.iter().map(|socket| socket.name()).collect();
+        let sockets = row.sockets().iter().map(|socket| socket.name()).collect();
         (row.name, format!("{:?}", row.kind), sockets, row.doc)
     };
     SOCKET_OPTIONS.iter().map(text).collect()
@@ -84,11 +84,11 @@ pub(crate) fn context_option_texts() -> Vec<Text> {
     CONTEXT_OPTIONS.iter().map(text).collect()
 }
 
-fn kind(kind: Kind) -> &'static str {
+fn kind(kind: OptionKind) -> &'static str {
     match kind {
-        Kind::Int | Kind::Bool => "int",
-        Kind::Int64 | Kind::Uint64 => "int64",
-        Kind::Bytes | Kind::Str => "bytes",
-        Kind::Fd => "fd",
+        OptionKind::Int | OptionKind::Bool => "int",
+        OptionKind::Int64 | OptionKind::Uint64 => "int64",
+        OptionKind::Bytes | OptionKind::Str => "bytes",
+        OptionKind::Fd => "fd",
     }
 }

@@ -4,7 +4,8 @@ use std::sync::{Arc, PoisonError, RwLock};
 
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyModule, PyTuple};
-use zeroxide::{Direction, Error, ErrorKind};
+use zeroxide::binding::Direction;
+use zeroxide::{Error, ErrorKind};
 
 /// See the module text.
 pub(crate) struct Installed {

@@ -1,5 +1,7 @@
 //! `zeroxide._native`: the core for Python. This is the only crate that uses Python's API; the rest of the package is
 //! in `python/zeroxide`.
+//!
+//! The same source is also a library, `rust/py/library`, for extension modules that add transports of other crates.
 
 #![deny(unsafe_code)]
 
@@ -35,9 +37,11 @@ mod poller;
 mod reclaimer;
 mod socket;
 
+pub use crate::context::Context;
+
 /// The Python module.
 #[pymodule(gil_used = false)]
-mod _native {
+pub mod _native {
     use pyo3::prelude::*;
 
     use super::awaited::ready;

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use zeroxide::{prepare_for_exit, sleep_instead_of_exit};
+use zeroxide::binding::{prepare_for_exit, sleep_instead_of_exit};
 
 use crate::interpreter::is_interpreter_up;
 

@@ -6,7 +6,7 @@ use std::time::Instant;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PyTuple};
-use zeroxide::{Error, ErrorKind, PollItem, Proxy, Socket as CoreSocket, Target, poll};
+use zeroxide::{Error, ErrorKind, Events, PollItem, Proxy, Socket as CoreSocket, poll};
 
 use crate::arguments;
 use crate::blocking::{self, Step, deadline_in, retry};
@@ -97,17 +97,13 @@ pub(crate) fn zmq_poll<'py>(
 fn look(watched: &[(Watched, i16)], until: Option<Instant>) -> Result<Option<Vec<i16>>, Error> {
     let mut items: Vec<PollItem<'_>> = watched
         .iter()
-        .map(|(what, events)| PollItem {
-            target: match what {
-                Watched::Socket(socket) => Target::Socket(socket),
-                Watched::Fd(fd) => Target::Fd(*fd),
-            },
-            events: *events,
-            revents: 0,
+        .map(|(what, events)| match what {
+            Watched::Socket(socket) => PollItem::socket(socket, Events::from_bits(*events)),
+            Watched::Fd(fd) => PollItem::fd(*fd, Events::from_bits(*events)),
         })
         .collect();
     let ready = poll(&mut items, until)?;
-    Ok((ready > 0).then(|| items.iter().map(|item| item.revents).collect()))
+    Ok((ready > 0).then(|| items.iter().map(|item| item.revents.bits()).collect()))
 }
 
 fn descriptor(object: &Bound<'_, PyAny>) -> PyResult<RawFd> {

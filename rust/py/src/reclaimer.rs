@@ -12,7 +12,7 @@ use std::thread::{self, Thread};
 use std::time::Duration;
 
 use pyo3::prelude::*;
-use zeroxide::spawn_without_signals;
+use zeroxide::binding::spawn_without_signals;
 
 use crate::fork::generation;
 use crate::parting;

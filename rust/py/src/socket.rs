@@ -23,7 +23,8 @@ use std::time::{Duration, Instant};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList, PyString, PyTuple};
-use zeroxide::{Direction, ErrorKind, Events, Socket as CoreSocket, SocketType};
+use zeroxide::binding::{Direction, SocketInternals};
+use zeroxide::{ErrorKind, Events, Socket as CoreSocket, SocketType};
 
 use crate::access::{self, AllowList, Passwords};
 use crate::arguments;
@@ -349,12 +350,8 @@ impl Socket {
         let Some(core) = core else {
             return Err(Failure::with(ErrorKind::NotSupported, "this socket is closed").into());
         };
-        let wanted = Events {
-            readable: flags & 1 != 0,
-            writable: flags & 2 != 0,
-        };
-        let mask =
-            |events: Events| (i16::from(events.readable) | i16::from(events.writable) << 1) & flags;
+        let wanted = Events::from_bits(flags);
+        let mask = |events: Events| events.bits() & flags;
         let ready = mask(core.events().map_err(raise)?);
         let millis = millis(timeout);
         if ready != 0 || millis == 0 {

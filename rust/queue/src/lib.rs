@@ -6,9 +6,11 @@
 //! | [`mpsc`]     | any     | one     | commands | once per item                                     |
 //! | [`doorbell`] | any     | one     | one bit  | never                                             |
 //! | [`lookout`]  | any     | one at a time | one bit | never                                        |
+//! | [`loan`]     | any     | one at a time | a right | never                                        |
+//! | [`exclusive`] | any    | one at a time | a value, and commands for its holder | once per command |
 //!
-//! This crate has no locks, file descriptors, system calls or dependencies. A thread that has nothing to read sleeps by
-//! its own means, and the queues only tell the writer whether it must be woken.
+//! This crate has no file descriptors, system calls or dependencies, and its queues have no locks. A thread that has
+//! nothing to read sleeps by its own means, and the queues only tell the writer whether it must be woken.
 //!
 //! # A reader that sleeps
 //!
@@ -68,10 +70,10 @@
 //!
 //! *Sleeping needs more than Release and Acquire.* Two threads each write one value and read the other's, and neither
 //! may miss the other's write. Only a sequentially consistent fence on both sides guarantees that; the proof is in
-//! [`doorbell`]. The fence is the one expensive instruction of a flush, and the reason to flush per batch instead of
+//! [`doorbell`], and [`exclusive`] uses the scheme again. The fence is the one expensive instruction of a flush, and the reason to flush per batch instead of
 //! per message.
 //!
-//! *Everything else is Relaxed*, with the reason in a comment. No access is SeqCst, only the two fences are, because
+//! *Everything else is Relaxed*, with the reason in a comment. No access is SeqCst, only fences are, because
 //! loom, which checks this crate, treats SeqCst accesses as weaker than they are.
 //!
 //! *Frequent writers have their own cache lines.* The count and the bell of a queue share a line, which stays in the
@@ -99,6 +101,8 @@ compile_error!("zeroxide runs only on Linux so far, not on this operating system
 
 mod chunk;
 pub mod doorbell;
+pub mod exclusive;
+pub mod loan;
 pub mod lookout;
 pub mod mpsc;
 mod primitive;

@@ -1,6 +1,6 @@
 //! The only file that distinguishes between real atomics and loom's.
 //!
-//! All other files of this crate import their atomics, [`Arc`] and [`UnsafeCell`] from here. With `--cfg zeroxide_loom`
+//! All other files of this crate import their atomics, locks, [`Arc`] and [`UnsafeCell`] from here. With `--cfg zeroxide_loom`
 //! they come from loom, which replays a test under every interleaving and every stale read that the memory model
 //! allows. The cfg has a name of its own, because the usual `--cfg loom` also affects every dependency that uses it.
 
@@ -10,16 +10,18 @@ use std::ops::Deref;
 pub(crate) use loom::{
     cell::UnsafeCell,
     sync::{
-        Arc,
+        Arc, Mutex, MutexGuard,
         atomic::{AtomicBool, AtomicPtr, AtomicU64, Ordering, fence},
     },
 };
 
 #[cfg(not(zeroxide_loom))]
 pub(crate) use std::sync::{
-    Arc,
+    Arc, Mutex, MutexGuard,
     atomic::{AtomicBool, AtomicPtr, AtomicU64, Ordering, fence},
 };
+
+pub(crate) use std::sync::{PoisonError, TryLockError};
 
 /// A count on which no other access depends. It is always `std`'s, because under loom every possible stale value would
 /// be one more order to try, without a benefit.

@@ -111,6 +111,28 @@ fn the_next_thread_in_a_lookout_hears_the_bell() {
 }
 
 #[test]
+fn urgent_posts_are_served_by_their_poster_or_by_the_holder() {
+    check_all(|| scenarios::urgent_posts_are_served(&[&[true]], 1, [true, false]));
+    check_up_to(3, || {
+        scenarios::urgent_posts_are_served(&[&[true]], 1, [true, true])
+    });
+}
+
+#[test]
+fn urgent_posts_of_two_posters_are_served() {
+    check_up_to(3, || {
+        scenarios::urgent_posts_are_served(&[&[true], &[true]], 1, [true, false]);
+    });
+}
+
+#[test]
+fn posts_are_served_in_the_order_of_their_poster() {
+    check_up_to(2, || {
+        scenarios::urgent_posts_are_served(&[&[false, true], &[true, false]], 1, [true, true]);
+    });
+}
+
+#[test]
 fn an_end_that_leaves_publishes_its_work() {
     check_all(scenarios::an_end_that_leaves_publishes_its_work);
 }
@@ -118,4 +140,20 @@ fn an_end_that_leaves_publishes_its_work() {
 #[test]
 fn mailboxes_drop_the_remaining_values() {
     check_all(|| scenarios::mailboxes_drop_the_remaining_values(2));
+}
+
+#[test]
+fn a_lent_thing_is_not_forgotten_while_it_is_looked_for() {
+    use zeroxide_queue::loan::Event::{Look, Recall};
+    check_up_to(3, || {
+        scenarios::a_lent_thing_is_not_forgotten(2, 2, &[Look, Look, Recall])
+    });
+}
+
+#[test]
+fn a_lent_thing_is_not_forgotten_when_it_is_taken_back() {
+    use zeroxide_queue::loan::Event::{Look, Revoke};
+    check_up_to(3, || {
+        scenarios::a_lent_thing_is_not_forgotten(2, 2, &[Look, Revoke, Look])
+    });
 }

@@ -382,6 +382,19 @@ mod on_real_threads {
     }
 
     #[test]
+    fn a_lent_thing_is_not_forgotten() {
+        use zeroxide_queue::loan::Event::{Look, Recall, Revoke};
+        const EVENTS: &[zeroxide_queue::loan::Event] = &[Look, Recall, Look, Look, Revoke, Look];
+        (0..500).for_each(|_| scenarios::a_lent_thing_is_not_forgotten(3, 50, EVENTS));
+    }
+
+    #[test]
+    fn urgent_posts_are_served() {
+        let posters: [&[bool]; 3] = [&[true], &[false, true, false], &[false, false, true, true]];
+        (0..20).for_each(|_| scenarios::urgent_posts_are_served(&posters, 1_000, [true, true]));
+    }
+
+    #[test]
     fn an_end_that_leaves_publishes_its_work() {
         (0..500).for_each(|_| scenarios::an_end_that_leaves_publishes_its_work());
     }

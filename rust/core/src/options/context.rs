@@ -2,23 +2,10 @@
 
 use std::collections::BTreeSet;
 
+use self::context_ids::*;
 use super::Value;
 use crate::error::{Error, ErrorKind, Result};
-
-const IO_THREADS: i32 = 1;
-const MAX_SOCKETS: i32 = 2;
-const THREAD_PRIORITY: i32 = 3;
-const THREAD_SCHED_POLICY: i32 = 4;
-const MAX_MSGSZ: i32 = 5;
-const MSG_T_SIZE: i32 = 6;
-const THREAD_AFFINITY_CPU_ADD: i32 = 7;
-const THREAD_AFFINITY_CPU_REMOVE: i32 = 8;
-const THREAD_NAME_PREFIX: i32 = 9;
-const ZERO_COPY_RECV: i32 = 10;
-const IPV6: i32 = 42;
-const BLOCKY: i32 = 70;
-// libzmq has no such option. Our own options of sockets begin at 1001, those of contexts at 1101.
-const MEMORY_BUDGET: i32 = 1101;
+use crate::sys::thread::ThreadSettings;
 
 /// The value of SOCKET_LIMIT. Neither libzmq nor this crate limits MAX_SOCKETS to it.
 const SOCKET_LIMIT: i64 = 65535;
@@ -51,93 +38,47 @@ const fn row(id: i32, name: &'static str, access: &str, doc: &'static str) -> Co
     }
 }
 
-/// Every option of a context.
-pub static CONTEXT_OPTIONS: &[ContextRow] = &[
-    row(
-        IO_THREADS,
-        "IO_THREADS",
-        "rw",
-        "How many I/O threads serve the sockets; fixed when the first socket is created. 0 is enough for inproc.",
-    ),
-    row(
-        MAX_SOCKETS,
-        "MAX_SOCKETS",
-        "rw",
-        "How many sockets may be open at a time.",
-    ),
-    row(
-        THREAD_PRIORITY,
-        "SOCKET_LIMIT",
-        "r",
-        "libzmq's maximum number of sockets; MAX_SOCKETS may be larger.",
-    ),
-    row(
-        THREAD_PRIORITY,
-        "THREAD_PRIORITY",
-        "w",
-        "The scheduling priority of the I/O threads; the default is the system's.",
-    ),
-    row(
-        THREAD_SCHED_POLICY,
-        "THREAD_SCHED_POLICY",
-        "rw",
-        "The scheduling policy of the I/O threads (SCHED_*); -1, the system's, can only be read.",
-    ),
-    row(
-        MAX_MSGSZ,
-        "MAX_MSGSZ",
-        "rw",
-        "Stored without effect, for programs that read it back; the socket option MAXMSGSIZE is the limit.",
-    ),
-    row(
-        MSG_T_SIZE,
-        "MSG_T_SIZE",
-        "r",
-        "The size of libzmq's message structure, 64; zeroxide does not use it.",
-    ),
-    row(
-        THREAD_AFFINITY_CPU_ADD,
-        "THREAD_AFFINITY_CPU_ADD",
-        "w",
-        "One more CPU for the I/O threads to run on.",
-    ),
-    row(
-        THREAD_AFFINITY_CPU_REMOVE,
-        "THREAD_AFFINITY_CPU_REMOVE",
-        "w",
-        "One CPU less for the I/O threads to run on.",
-    ),
-    row(
-        THREAD_NAME_PREFIX,
-        "THREAD_NAME_PREFIX",
-        "rw",
-        "The prefix of the I/O threads' names; a number or up to 16 bytes.",
-    ),
-    row(
-        ZERO_COPY_RECV,
-        "ZERO_COPY_RECV",
-        "rw",
-        "Stored without effect, for programs that read it back; large messages are always received without a copy.",
-    ),
-    row(
-        IPV6,
-        "IPV6",
-        "rw",
-        "The default of the IPV6 option of new sockets.",
-    ),
-    row(
-        MEMORY_BUDGET,
-        "MEMORY_BUDGET",
-        "rw",
-        "How many bytes the messages of all peers together may take: incomplete ones and those not received yet. 0 = no limit.",
-    ),
-    row(
-        BLOCKY,
-        "BLOCKY",
-        "rw",
-        "0 makes LINGER 0 the default of new sockets, so that terminating never waits for peers.",
-    ),
-];
+/// Passes the rows to a macro: the number, the name, the methods of `Context` (see
+/// [`typed_option`](super::typed::typed_option)), whether it is read and written, and its effect. Two options share 3: one
+/// can only be read, the other only written.
+macro_rules! context_options {
+    ($then:ident) => {
+        $then! {
+            1 IO_THREADS [io_threads, set_io_threads: usize] rw: "How many I/O threads serve the sockets; fixed when the first socket is created. 0 is enough for inproc.",
+            2 MAX_SOCKETS [max_sockets, set_max_sockets: usize] rw: "How many sockets may be open at a time.",
+            3 SOCKET_LIMIT [socket_limit: usize] r: "libzmq's maximum number of sockets; MAX_SOCKETS may be larger.",
+            3 THREAD_PRIORITY [=> set_thread_priority: i32] w: "The scheduling priority of the I/O threads; the default is the system's.",
+            4 THREAD_SCHED_POLICY [thread_sched_policy, set_thread_sched_policy: i32] rw: "The scheduling policy of the I/O threads (SCHED_*); -1, the system's, can only be read.",
+            5 MAX_MSGSZ [max_msgsz, set_max_msgsz: i32] rw: "Stored without effect, for programs that read it back; the socket option MAXMSGSIZE is the limit.",
+            6 MSG_T_SIZE [msg_t_size: usize] r: "The size of libzmq's message structure, 64; zeroxide does not use it.",
+            7 THREAD_AFFINITY_CPU_ADD [=> set_thread_affinity_cpu_add: usize] w: "One more CPU for the I/O threads to run on.",
+            8 THREAD_AFFINITY_CPU_REMOVE [=> set_thread_affinity_cpu_remove: usize] w: "One CPU less for the I/O threads to run on.",
+            9 THREAD_NAME_PREFIX [thread_name_prefix, set_thread_name_prefix: text] rw: "The prefix of the I/O threads' names; a number or up to 16 bytes.",
+            10 ZERO_COPY_RECV [zero_copy_recv, set_zero_copy_recv: bool] rw: "Stored without effect, for programs that read it back; large messages are always received without a copy.",
+            42 IPV6 [ipv6, set_ipv6: bool] rw: "The default of the IPV6 option of new sockets.",
+            // libzmq has no such option. Our own options of sockets begin at 1001, those of contexts at 1101.
+            1101 MEMORY_BUDGET [memory_budget, set_memory_budget: u64] rw: "How many bytes the messages of all peers together may take: incomplete ones and those not received yet. 0 = no limit.",
+            70 BLOCKY [blocky, set_blocky: bool] rw: "0 makes LINGER 0 the default of new sockets, so that terminating never waits for peers.",
+        }
+    };
+}
+
+pub(crate) use context_options;
+
+macro_rules! options_table {
+    ($($id:literal $name:ident [$($typed:tt)*] $access:ident: $doc:literal,)*) => {
+        /// The numbers of the options of contexts, as in `zmq.h`.
+        pub mod context_ids {
+            $(#[doc = $doc] pub const $name: i32 = $id;)*
+        }
+
+        /// Every option of a context.
+        pub static CONTEXT_OPTIONS: &[ContextRow] =
+            &[$(row($id, stringify!($name), stringify!($access), $doc),)*];
+    };
+}
+
+context_options!(options_table);
 
 /// The options of a context, and through it the defaults of its sockets.
 #[derive(Clone, Debug)]
@@ -165,19 +106,6 @@ pub struct ContextOptions {
     pub zero_copy_recv: bool,
     /// MEMORY_BUDGET: 0 = no limit, `None` = three quarters of the memory available to the process.
     pub memory_budget: Option<u64>,
-}
-
-/// The settings of a thread.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct ThreadSettings {
-    /// Its name; the kernel shows the first 15 bytes.
-    pub(crate) name: String,
-    /// Real-time priority, or with an ordinary policy any value above 0 to run at the best niceness.
-    pub(crate) priority: Option<i32>,
-    /// One of the `SCHED_*` numbers.
-    pub(crate) policy: Option<i32>,
-    /// The CPUs on which it may run; empty leaves the affinity unchanged.
-    pub(crate) cpus: Vec<usize>,
 }
 
 impl Default for ContextOptions {

@@ -2,13 +2,14 @@
 //! rest of the crate uses.
 //!
 //! A new option is one row in `table.rs` and, if its value is stored, one field here. Options that concern routing are
-//! not stored but passed to the socket's pattern, see [`pattern_option`].
+//! not stored but passed to the socket's pattern, whose spec lists them.
 
 mod context;
 mod filter;
 mod pattern;
 mod security;
 mod table;
+pub(crate) mod typed;
 
 use std::fmt;
 use std::sync::Arc;
@@ -19,13 +20,14 @@ use zeroxide_proto::socket_type::SocketType;
 
 use crate::error::{Error, ErrorKind, Result};
 
-pub(crate) use context::ThreadSettings;
-pub use context::{CONTEXT_OPTIONS, ContextOptions, ContextRow};
+pub(crate) use context::context_options;
+pub use context::{CONTEXT_OPTIONS, ContextOptions, ContextRow, context_ids};
 pub use filter::{AddressFilter, CredentialFilter};
-pub use pattern::{PatternOption, pattern_option};
-pub(crate) use security::Inquiry;
-pub use security::{Security, SecurityMechanism};
+pub use pattern::PatternOption;
+pub(crate) use security::Authority;
+pub use security::Security;
 pub use table::{SOCKET_OPTIONS, ids};
+pub(crate) use table::{mechanism_options, socket_options};
 
 /// The default of MAX_SUBSCRIPTIONS, the maximum number of topics per subscriber: more than any program needs, but
 /// finite.
@@ -45,7 +47,7 @@ pub enum Value {
 
 /// The type of an option's value at the interface.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Kind {
+pub enum OptionKind {
     /// A 32-bit number.
     Int,
     /// 0 or 1.
@@ -63,7 +65,7 @@ pub enum Kind {
 }
 
 /// The description of an option.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct OptionRow {
     /// As in `zmq.h`, without the prefix.
     pub name: &'static str,
@@ -72,15 +74,15 @@ pub struct OptionRow {
     /// The number in `zmq.h`.
     pub id: i32,
     /// The type of its value.
-    pub kind: Kind,
+    pub kind: OptionKind,
     /// Whether it can be read.
     pub readable: bool,
     /// Whether it can be written.
     pub writable: bool,
     /// Whether a change affects existing binds and connections.
     pub live: bool,
-    /// The socket types that have it; empty = all.
-    pub sockets: &'static [SocketType],
+    /// Whether only the socket types have it whose pattern lists it: see [`OptionRow::sockets`].
+    pub of_patterns: bool,
     /// Its effect, in a sentence.
     pub doc: &'static str,
     limits: table::Limits,
@@ -123,6 +125,8 @@ pub struct Options {
     /// RECONNECT_STOP: the events that end reconnecting, as a sum: 1 for a refused connection, 2 for a failed
     /// handshake, 4 for a disconnect.
     pub reconnect_stop: i32,
+    /// Whether the socket type carries plain bytes, without ZMTP.
+    pub raw: bool,
     /// ROUTER_RAW: bytes instead of ZMTP on a ROUTER.
     pub router_raw: bool,
     /// METADATA: properties that are sent to peers.
@@ -212,14 +216,11 @@ pub struct Options {
 impl Options {
     /// The defaults of a socket type in a context.
     pub fn new(socket_type: SocketType, context: &ContextOptions) -> Options {
-        // A subscriber sends only subscriptions, which are useless once it is closed.
-        let no_linger =
-            !context.blocky || matches!(socket_type, SocketType::Sub | SocketType::Xsub);
         Options {
             socket_type,
             affinity: 0,
             routing_id: Bytes::new(),
-            linger: no_linger.then_some(Duration::ZERO),
+            linger: (!context.blocky).then_some(Duration::ZERO),
             sndhwm: 1000,
             rcvhwm: 1000,
             sndhwm_bytes: 0,
@@ -228,6 +229,7 @@ impl Options {
             rcvtimeo: None,
             immediate: false,
             conflate: false,
+            raw: socket_type.is_raw(),
             router_raw: false,
             metadata: Vec::new(),
             invert_matching: false,
@@ -272,21 +274,20 @@ impl Options {
         }
     }
 
-    /// Checks and stores a value. Options that concern routing are only checked; [`pattern_option`] converts them for
-    /// the pattern.
+    /// Checks and stores a value. Options that concern routing are only checked; [`OptionRow::for_pattern`] converts
+    /// them for the pattern.
     ///
     /// # Errors
-    /// `Invalid` if this socket type has no such option, it cannot be written, or the value is not allowed.
+    /// `Invalid` if there is no such option, it cannot be written, or the value is not allowed.
     pub fn set(&mut self, id: i32, value: &Value) -> Result<()> {
         let row = OptionRow::find(id)?;
-        row.check_socket(self.socket_type)?;
         row.check(value)?;
         row.access.write(row, self, value)
     }
 
     /// Whether its connections carry plain bytes, without ZMTP.
     pub(crate) fn is_raw(&self) -> bool {
-        self.socket_type == SocketType::Stream || self.router_raw
+        self.raw || self.router_raw
     }
 
     /// Adds a property for the handshake. The first value of a name stays.
@@ -320,8 +321,9 @@ impl Options {
     /// `Invalid`, naming the mechanism's missing or wrong setting.
     pub(crate) fn complete(self: &Arc<Options>) -> Result<Arc<Options>> {
         let mut complete = self.clone();
-        if let Some(public) = self.security.check(self.is_raw())? {
-            Arc::make_mut(&mut complete).security.public_key = Some(public);
+        for (option, value) in self.security.check(self.is_raw())? {
+            let security = &mut Arc::make_mut(&mut complete).security;
+            security.store(option, value.to_vec());
         }
         Ok(complete)
     }
@@ -359,18 +361,6 @@ impl OptionRow {
             "seconds" => Some("seconds"),
             _ => None,
         })
-    }
-
-    /// Whether sockets of this type have the option.
-    pub(crate) fn check_socket(&self, socket: SocketType) -> Result<()> {
-        if self.sockets.is_empty() || self.sockets.contains(&socket) {
-            return Ok(());
-        }
-        let owners: Vec<_> = self.sockets.iter().map(|owner| owner.name()).collect();
-        Err(self.invalid(format_args!(
-            "is an option of {}, not of {socket}",
-            owners.join(" and ")
-        )))
     }
 
     fn check(&self, value: &Value) -> Result<()> {

@@ -1,7 +1,6 @@
 //! Options that concern routing, which the socket passes to its pattern at once.
 
 use bytes::Bytes;
-use zeroxide_proto::socket_type::SocketType;
 
 use super::{OptionRow, Value};
 use crate::error::Result;
@@ -50,9 +49,10 @@ pub enum PatternOption {
     StreamNotify(bool),
 }
 
-/// Converts an option for the pattern of a socket of this type; `None` if the option does not concern the pattern.
-pub fn pattern_option(socket: SocketType, id: i32, value: &Value) -> Option<Result<PatternOption>> {
-    let row = OptionRow::find(id).ok()?;
-    let make = row.access.pattern(socket)?;
-    Some(row.check(value).map(|()| make(value)))
+impl OptionRow {
+    /// Converts a value for a pattern; `None` if patterns are not notified of this option.
+    pub(crate) fn for_pattern(&self, value: &Value) -> Option<Result<PatternOption>> {
+        let make = self.access.pattern()?;
+        Some(self.check(value).map(|()| make(value)))
+    }
 }

@@ -12,10 +12,6 @@ fn id(name: &str) -> i32 {
     row.unwrap_or_else(|| panic!("no row {name}")).id
 }
 
-fn owner(row: &OptionRow) -> SocketType {
-    row.sockets.first().copied().unwrap_or(SocketType::Dealer)
-}
-
 /// A value within the row's limits, different from the default if possible.
 fn fitting(row: &OptionRow) -> Value {
     match row.limits {
@@ -44,8 +40,8 @@ fn the_table_is_sorted_and_its_names_are_unique() {
 
 #[test]
 fn every_row_has_the_documented_effect() {
-    for row in SOCKET_OPTIONS {
-        let mut options = options(owner(row));
+    for row in SOCKET_OPTIONS.iter() {
+        let mut options = options(SocketType::Dealer);
         let mut value = fitting(row);
         match row.name {
             "TCP_ACCEPT_FILTER" => value = Value::from("10.0.0.0/8"),
@@ -66,7 +62,7 @@ fn every_row_has_the_documented_effect() {
             "{}: {got:?}",
             row.name
         );
-        if row.kind == Kind::Bool && value != Value::Int(0) {
+        if row.kind == OptionKind::Bool && value != Value::Int(0) {
             value = Value::Int(1);
         }
         if let (Ok(()), Ok(got)) = (set, got) {
@@ -78,7 +74,7 @@ fn every_row_has_the_documented_effect() {
 #[test]
 fn values_outside_the_limits_are_refused_with_the_limits() {
     for row in SOCKET_OPTIONS.iter().filter(|row| row.writable) {
-        let mut options = options(owner(row));
+        let mut options = options(SocketType::Dealer);
         let before = options.clone();
         match row.limits {
             table::Limits::Range(low, high) => {
@@ -175,19 +171,18 @@ fn defaults_are_libzmqs() {
 }
 
 #[test]
-fn linger_depends_on_the_context_and_the_type() {
-    let linger = |socket_type, blocky| {
+fn linger_depends_on_the_context() {
+    let linger = |blocky| {
         let context = ContextOptions {
             blocky,
             ..ContextOptions::default()
         };
-        Options::new(socket_type, &context)
+        Options::new(SocketType::Push, &context)
             .get(id("LINGER"))
             .unwrap()
     };
-    assert_eq!(linger(SocketType::Push, true), Value::Int(-1));
-    assert_eq!(linger(SocketType::Push, false), Value::Int(0));
-    assert_eq!(linger(SocketType::Sub, true), Value::Int(0));
+    assert_eq!(linger(true), Value::Int(-1));
+    assert_eq!(linger(false), Value::Int(0));
     let context = ContextOptions {
         ipv6: true,
         ..ContextOptions::default()
@@ -220,51 +215,6 @@ fn durations_keep_their_special_values() {
     );
     options.set(id("AFFINITY"), &Value::Int(-1)).unwrap();
     assert_eq!(options.affinity, u64::MAX);
-}
-
-#[test]
-fn routing_options_go_to_the_pattern_of_their_socket_only() {
-    assert_eq!(
-        pattern_option(SocketType::Sub, id("SUBSCRIBE"), &Value::from("news"))
-            .unwrap()
-            .unwrap(),
-        PatternOption::Subscribe(Bytes::from_static(b"news"))
-    );
-    assert_eq!(
-        pattern_option(SocketType::Router, id("FAIL_UNROUTABLE"), &Value::Int(1))
-            .unwrap()
-            .unwrap(),
-        PatternOption::RouterMandatory(true)
-    );
-    assert!(
-        pattern_option(SocketType::Router, id("ROUTER_MANDATORY"), &Value::Int(-1))
-            .unwrap()
-            .is_err()
-    );
-    assert!(pattern_option(SocketType::Sub, id("SNDHWM"), &Value::Int(2)).is_none());
-    assert!(pattern_option(SocketType::Sub, 12345, &Value::Int(2)).is_none());
-    let error = options(SocketType::Pub)
-        .set(id("SUBSCRIBE"), &Value::from("x"))
-        .unwrap_err();
-    assert!(
-        error.to_string().contains("of SUB and XPUB, not of PUB"),
-        "{error}"
-    );
-    options(SocketType::Sub)
-        .set(id("SUBSCRIBE"), &Value::from(""))
-        .unwrap();
-}
-
-#[test]
-fn matching_can_be_inverted_where_nothing_matches() {
-    for socket in SocketType::ALL {
-        let mut options = options(*socket);
-        options.set(id("INVERT_MATCHING"), &Value::Int(1)).unwrap();
-        assert_eq!(options.get(id("INVERT_MATCHING")).unwrap(), Value::Int(1));
-        let told = pattern_option(*socket, id("INVERT_MATCHING"), &Value::Int(1)).is_some();
-        let matches = matches!(socket, SocketType::Pub | SocketType::Xpub | SocketType::Sub);
-        assert_eq!(told, matches, "{socket}");
-    }
 }
 
 #[test]
@@ -380,7 +330,13 @@ fn a_mechanism_without_its_keys_is_refused_early() {
     options
         .set(id("CURVE_SECRETKEY"), &Value::Bytes(vec![1; 32]))
         .unwrap();
-    assert!(complete(&options).unwrap().security.public_key.is_some());
+    assert!(
+        !complete(&options)
+            .unwrap()
+            .security
+            .value(id("CURVE_PUBLICKEY"))
+            .is_empty()
+    );
     options.security.as_server = false;
     assert!(complete(&options).is_err());
     options.security.as_server = true;
@@ -413,4 +369,46 @@ fn a_domain_is_not_enforced_where_there_is_no_handshake() {
         .unwrap();
     let error = complete(&options).unwrap_err();
     assert!(error.to_string().contains("ZAP_ENFORCE_DOMAIN"), "{error}");
+}
+
+/// Those that have a call of their own, those for old programs, and those that are not available.
+#[test]
+fn every_option_has_methods_that_are_called_as_it_is() {
+    const OTHERWISE: [&str; 7] = [
+        "SUBSCRIBE",
+        "UNSUBSCRIBE",
+        "RCVMORE",
+        "FD",
+        "EVENTS",
+        "TYPE",
+        "IPV4ONLY",
+    ];
+    macro_rules! methods_of_mechanisms {
+        ($($name:ident [$($typed:tt)*]: $doc:literal,)*) => {
+            [$((stringify!($name), stringify!($($typed)*), $doc),)*]
+        };
+    }
+    let of_mechanisms = mechanism_options!(methods_of_mechanisms);
+    for row in SOCKET_OPTIONS.iter() {
+        let mechanism = of_mechanisms.iter().find(|(name, ..)| *name == row.name);
+        if let Some((_, _, doc)) = mechanism {
+            assert_eq!(*doc, row.doc);
+        }
+        let mechanism = mechanism.map(|(name, typed, _)| (*name, *typed));
+        let found = table::METHODS.iter().find(|(name, _)| *name == row.name);
+        let found = found.copied().or(mechanism);
+        let (name, typed) = found.unwrap_or_else(|| panic!("no methods for {}", row.name));
+        if OTHERWISE.contains(&name) || !(row.readable || row.writable) {
+            assert_eq!(typed, "", "{name}");
+            continue;
+        }
+        let get = name.to_lowercase();
+        let methods = match (row.readable, row.writable) {
+            (true, true) => format!("{get},set_{get}:"),
+            (true, false) => format!("{get}:"),
+            _ => format!("=>set_{get}:"),
+        };
+        let typed = typed.replace(' ', "");
+        assert!(typed.starts_with(&methods), "{name}: {typed}");
+    }
 }

@@ -4,7 +4,7 @@ use zeroxide_proto::message::Message;
 use zeroxide_proto::socket_type::SocketType;
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::options::PatternOption;
+use crate::options::{PatternOption, ids};
 use crate::patterns::fair_queue::FairQueue;
 use crate::patterns::load_balancer::LoadBalancer;
 use crate::patterns::pipe_set::PipeSet;
@@ -80,13 +80,10 @@ impl Pattern for Dealer {
 }
 
 pub(super) static DEALER: PatternSpec = PatternSpec {
-    socket_type: SocketType::Dealer,
-    new: || Box::new(Dealer::default()),
-    can_send: true,
-    can_recv: true,
     conflates: true,
     single_connect: true,
-    eager: false,
+    options: &[ids::PROBE_ROUTER],
+    ..PatternSpec::new(SocketType::Dealer, || Box::new(Dealer::default()))
 };
 
 #[cfg(test)]

@@ -27,6 +27,7 @@ mod publisher;
 mod rig;
 mod ring;
 mod router_table;
+mod spec;
 mod subscriber;
 
 mod dealer;
@@ -50,6 +51,7 @@ use zeroxide_proto::socket_type::SocketType;
 use crate::error::{Error, ErrorKind, Result};
 use crate::options::{Options, PatternOption};
 pub use crate::patterns::pipe_set::{Counters, DropReason, PipeSet, Side};
+pub use crate::patterns::spec::{Dialogue, PatternSpec};
 use crate::pipe::PipeId;
 
 /// The effect of returning a received message on sending.
@@ -178,27 +180,6 @@ pub trait Pattern: Send {
     }
 }
 
-/// One row of [`PATTERNS`].
-pub struct PatternSpec {
-    /// The socket type.
-    pub socket_type: SocketType,
-    /// Creates the pattern's state for one socket.
-    pub new: fn() -> Box<dyn Pattern>,
-    /// Whether the type can send at all; if not, sending is `NotSupported`.
-    pub can_send: bool,
-    /// Whether the type can receive at all; if not, receiving is `NotSupported`.
-    pub can_recv: bool,
-    /// Whether CONFLATE has an effect on this type: on what it sends if it can send, on what it receives if it can
-    /// receive. The other direction of a PUB or SUB carries subscriptions, each of which counts.
-    pub conflates: bool,
-    /// Whether a second connect to the same endpoint is a silent success without a second connection.
-    pub single_connect: bool,
-    /// Whether received messages must be processed even while the application makes no call. This applies to
-    /// subscriptions, which are valid for one connection. If the next connection uses the same pipe, a mark separates
-    /// the two ([`is_lapse`](crate::pipe::is_lapse)).
-    pub eager: bool,
-}
-
 /// The behaviour of `socket_type`.
 pub fn spec(socket_type: SocketType) -> Option<&'static PatternSpec> {
     PATTERNS
@@ -216,6 +197,12 @@ pub(crate) fn conflation(options: &Options) -> (bool, bool) {
         spec.is_some_and(|spec| spec.can_recv),
     )
 }
+
+/// The type of the sockets that carry a monitor's events.
+pub(crate) const FOR_EVENTS: SocketType = SocketType::Pair;
+
+/// The type that the library shows to a ZAP handler, which it asks like a program would.
+pub(crate) const FOR_QUESTIONS: SocketType = SocketType::Req;
 
 /// All patterns.
 pub static PATTERNS: &[&PatternSpec] = &[

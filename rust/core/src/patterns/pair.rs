@@ -95,15 +95,8 @@ impl Pattern for Pair {
     }
 }
 
-pub(super) static PAIR: PatternSpec = PatternSpec {
-    socket_type: SocketType::Pair,
-    new: || Box::new(Pair::default()),
-    can_send: true,
-    can_recv: true,
-    conflates: false,
-    single_connect: false,
-    eager: false,
-};
+pub(super) static PAIR: PatternSpec =
+    PatternSpec::new(SocketType::Pair, || Box::new(Pair::default()));
 
 #[cfg(test)]
 mod tests {

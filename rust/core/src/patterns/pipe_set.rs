@@ -6,7 +6,7 @@ use std::fmt;
 use std::mem;
 use std::ops::ControlFlow;
 
-use zeroxide_proto::frame::{Frame, Kind};
+use zeroxide_proto::frame::{Frame, FrameKind};
 use zeroxide_proto::message::Message;
 
 use self::gathering::Gathering;
@@ -270,13 +270,14 @@ impl PipeSet {
         self.entry(id).map(|entry| &mut entry.pipe)
     }
 
-    /// The pipe, if there is exactly one.
-    pub fn only(&self) -> Option<&Pipe> {
+    /// The pipe and its id, if there is exactly one.
+    pub fn only(&self) -> Option<(PipeId, &Pipe)> {
         if self.slots.len() - self.free.len() != 1 {
             return None;
         }
         let slot = self.slots.get(self.occupied as usize)?;
-        slot.entry.as_ref().map(|entry| &entry.pipe)
+        let id = PipeId(u64::from(slot.generation) << 32 | u64::from(self.occupied));
+        slot.entry.as_ref().map(|entry| (id, &entry.pipe))
     }
 
     /// Which side of the connection this socket is.
@@ -418,7 +419,7 @@ impl PipeSet {
         let queued = self.get(id).map_or(0, |pipe| pipe.queued_in());
         for _ in 0..queued {
             let Some(message) = self.read(id) else { return };
-            if message.head().kind() == Kind::Data {
+            if message.head().kind() == FrameKind::Data {
                 self.count_drop(Some(id), reason);
             }
         }
@@ -544,15 +545,21 @@ mod tests {
         }
         assert!(pipes.only().is_none());
         pipes.remove(first);
-        let (only, expected) = (pipes.only().map(ptr::from_ref), pipes.get(last));
-        assert_eq!(only, expected.map(|pipe| ptr::from_ref(pipe)));
+        let only = pipes.only().map(|(id, pipe)| (id, ptr::from_ref(pipe)));
+        assert_eq!(
+            only,
+            pipes.get(last).map(|pipe| (last, ptr::from_ref(pipe)))
+        );
         // The index is known, however many slots there are.
         assert_eq!(pipes.occupied as usize, slot_index(last));
         let again = insert(&mut pipes, "again");
         assert!(pipes.only().is_none());
         pipes.remove(last);
-        let (only, expected) = (pipes.only().map(ptr::from_ref), pipes.get(again));
-        assert_eq!(only, expected.map(|pipe| ptr::from_ref(pipe)));
+        let only = pipes.only().map(|(id, pipe)| (id, ptr::from_ref(pipe)));
+        assert_eq!(
+            only,
+            pipes.get(again).map(|pipe| (again, ptr::from_ref(pipe)))
+        );
         pipes.remove(again);
         assert!(pipes.only().is_none());
     }

@@ -1,11 +1,11 @@
 //! PUB: sends each message to its subscribers, and never waits.
 
-use zeroxide_proto::frame::Kind;
+use zeroxide_proto::frame::FrameKind;
 use zeroxide_proto::message::Message;
 use zeroxide_proto::socket_type::SocketType;
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::options::PatternOption;
+use crate::options::{PatternOption, ids};
 use crate::patterns::pipe_set::{DropReason, PipeSet};
 use crate::patterns::publisher::Publisher;
 use crate::patterns::ring::Ring;
@@ -33,12 +33,12 @@ impl Pub {
             self.forget_lapsed(id);
             let topic = message.head();
             match topic.kind() {
-                Kind::Subscribe => {
+                FrameKind::Subscribe => {
                     if self.publisher.admits(pipes, id, topic, None) {
                         self.publisher.subscribers.add(topic, id);
                     }
                 }
-                Kind::Cancel => {
+                FrameKind::Cancel => {
                     self.publisher.subscribers.remove(topic, id);
                 }
                 // An XSUB may send messages upstream, but the application cannot receive them here.
@@ -118,13 +118,22 @@ impl Pattern for Pub {
 }
 
 pub(super) static PUB: PatternSpec = PatternSpec {
-    socket_type: SocketType::Pub,
-    new: || Box::new(Pub::default()),
-    can_send: true,
     can_recv: false,
     conflates: true,
     single_connect: true,
     eager: true,
+    options: &[
+        ids::XPUB_VERBOSE,
+        ids::XPUB_NODROP,
+        ids::XPUB_WELCOME_MSG,
+        ids::INVERT_MATCHING,
+        ids::XPUB_VERBOSER,
+        ids::ONLY_FIRST_SUBSCRIBE,
+        ids::TOPICS_COUNT,
+        ids::MAX_SUBSCRIPTIONS,
+        ids::MAX_SUBSCRIPTION_BYTES,
+    ],
+    ..PatternSpec::new(SocketType::Pub, || Box::new(Pub::default()))
 };
 
 #[cfg(test)]

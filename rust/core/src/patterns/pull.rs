@@ -56,13 +56,9 @@ impl Pattern for Pull {
 }
 
 pub(super) static PULL: PatternSpec = PatternSpec {
-    socket_type: SocketType::Pull,
-    new: || Box::new(Pull::default()),
     can_send: false,
-    can_recv: true,
     conflates: true,
-    single_connect: false,
-    eager: false,
+    ..PatternSpec::new(SocketType::Pull, || Box::new(Pull::default()))
 };
 
 #[cfg(test)]

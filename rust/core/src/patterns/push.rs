@@ -56,13 +56,9 @@ impl Pattern for Push {
 }
 
 pub(super) static PUSH: PatternSpec = PatternSpec {
-    socket_type: SocketType::Push,
-    new: || Box::new(Push::default()),
-    can_send: true,
     can_recv: false,
     conflates: true,
-    single_connect: false,
-    eager: false,
+    ..PatternSpec::new(SocketType::Push, || Box::new(Push::default()))
 };
 
 #[cfg(test)]

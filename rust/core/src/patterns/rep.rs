@@ -5,10 +5,10 @@ use zeroxide_proto::message::Message;
 use zeroxide_proto::socket_type::SocketType;
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::options::PatternOption;
+use crate::options::{PatternOption, ids};
 use crate::patterns::fair_queue::FairQueue;
 use crate::patterns::pipe_set::{DropReason, PipeSet};
-use crate::patterns::{Pattern, PatternSpec, Turns};
+use crate::patterns::{Dialogue, Pattern, PatternSpec, Turns};
 use crate::pipe::PipeId;
 
 /// An envelope with more frames does not keep its capacity for the next one.
@@ -175,13 +175,14 @@ impl Pattern for Rep {
 }
 
 pub(super) static REP: PatternSpec = PatternSpec {
-    socket_type: SocketType::Rep,
-    new: || Box::new(Rep::default()),
-    can_send: true,
-    can_recv: true,
-    conflates: false,
-    single_connect: false,
-    eager: false,
+    dialogue: Dialogue::Answers,
+    options: &[
+        ids::ROUTER_MANDATORY,
+        ids::PROBE_ROUTER,
+        ids::ROUTER_HANDOVER,
+        ids::CONNECT_ROUTING_ID,
+    ],
+    ..PatternSpec::new(SocketType::Rep, || Box::new(Rep::default()))
 };
 
 #[cfg(test)]

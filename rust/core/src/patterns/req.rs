@@ -14,10 +14,10 @@ use zeroxide_proto::message::Message;
 use zeroxide_proto::socket_type::SocketType;
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::options::PatternOption;
+use crate::options::{PatternOption, ids};
 use crate::patterns::load_balancer::LoadBalancer;
 use crate::patterns::pipe_set::{DropReason, PipeSet};
-use crate::patterns::{Pattern, PatternSpec, Turns};
+use crate::patterns::{Dialogue, Pattern, PatternSpec, Turns};
 use crate::pipe::PipeId;
 
 /// The maximum size of a request that is kept in case it does not arrive. It is a copy, because memory lent by the
@@ -301,13 +301,10 @@ impl Pattern for Req {
 }
 
 pub(super) static REQ: PatternSpec = PatternSpec {
-    socket_type: SocketType::Req,
-    new: || Box::new(Req::new()),
-    can_send: true,
-    can_recv: true,
-    conflates: false,
     single_connect: true,
-    eager: false,
+    dialogue: Dialogue::Asks,
+    options: &[ids::PROBE_ROUTER, ids::REQ_CORRELATE, ids::REQ_RELAXED],
+    ..PatternSpec::new(SocketType::Req, || Box::new(Req::new()))
 };
 
 #[cfg(test)]

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex};
 
 use bytes::Bytes;
 use zeroxide_proto::engine::PeerInfo;
-use zeroxide_proto::frame::{Frame, Kind};
+use zeroxide_proto::frame::{Frame, FrameKind};
 use zeroxide_proto::message::Message;
 
 use crate::error::{Error, ErrorKind};
@@ -51,7 +51,7 @@ pub(super) fn text(message: &Message) -> Text {
     message
         .iter()
         .map(|frame| match frame.kind() {
-            Kind::Data => frame.escape_ascii().to_string(),
+            FrameKind::Data => frame.escape_ascii().to_string(),
             kind => format!("{kind:?} {}", frame.escape_ascii()),
         })
         .collect()
@@ -374,9 +374,9 @@ pub(super) fn peer(routing_id: impl AsRef<[u8]> + Debug) -> PeerInfo {
 }
 
 pub(super) fn subscribe(topic: &str) -> Message {
-    Message::single(Frame::with_kind(Kind::Subscribe, topic.as_bytes()))
+    Message::single(Frame::with_kind(FrameKind::Subscribe, topic.as_bytes()))
 }
 
 pub(super) fn cancel(topic: &str) -> Message {
-    Message::single(Frame::with_kind(Kind::Cancel, topic.as_bytes()))
+    Message::single(Frame::with_kind(FrameKind::Cancel, topic.as_bytes()))
 }

@@ -7,7 +7,7 @@ use zeroxide_proto::message::Message;
 use zeroxide_proto::socket_type::SocketType;
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::options::PatternOption;
+use crate::options::{PatternOption, ids};
 use crate::patterns::claims::Claims;
 use crate::patterns::fair_queue::FairQueue;
 use crate::patterns::load_balancer::LoadBalancer;
@@ -392,13 +392,15 @@ impl Pattern for Router {
 }
 
 pub(super) static ROUTER: PatternSpec = PatternSpec {
-    socket_type: SocketType::Router,
-    new: || Box::new(Router::new()),
-    can_send: true,
-    can_recv: true,
-    conflates: false,
-    single_connect: false,
-    eager: false,
+    addresses_names: true,
+    options: &[
+        ids::ROUTER_MANDATORY,
+        ids::ROUTER_RAW,
+        ids::PROBE_ROUTER,
+        ids::ROUTER_HANDOVER,
+        ids::CONNECT_ROUTING_ID,
+    ],
+    ..PatternSpec::new(SocketType::Router, || Box::new(Router::new()))
 };
 
 #[cfg(test)]

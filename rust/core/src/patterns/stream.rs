@@ -6,7 +6,7 @@ use zeroxide_proto::message::Message;
 use zeroxide_proto::socket_type::SocketType;
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::options::PatternOption;
+use crate::options::{PatternOption, ids};
 use crate::patterns::fair_queue::FairQueue;
 use crate::patterns::notices::Notices;
 use crate::patterns::pipe_set::{DoomReason, DropReason, PipeSet, Side};
@@ -169,13 +169,8 @@ impl Pattern for Stream {
 }
 
 pub(super) static STREAM: PatternSpec = PatternSpec {
-    socket_type: SocketType::Stream,
-    new: || Box::new(Stream::new()),
-    can_send: true,
-    can_recv: true,
-    conflates: false,
-    single_connect: false,
-    eager: false,
+    options: &[ids::CONNECT_ROUTING_ID, ids::STREAM_NOTIFY],
+    ..PatternSpec::new(SocketType::Stream, || Box::new(Stream::new()))
 };
 
 #[cfg(test)]

@@ -4,7 +4,7 @@ use zeroxide_proto::message::Message;
 use zeroxide_proto::socket_type::SocketType;
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::options::PatternOption;
+use crate::options::{PatternOption, ids};
 use crate::patterns::fair_queue::FairQueue;
 use crate::patterns::pipe_set::{DropReason, PipeSet};
 use crate::patterns::subscriber::Subscriber;
@@ -109,13 +109,17 @@ impl Pattern for Sub {
 }
 
 pub(super) static SUB: PatternSpec = PatternSpec {
-    socket_type: SocketType::Sub,
-    new: || Box::new(Sub::default()),
     can_send: false,
-    can_recv: true,
     conflates: true,
     single_connect: true,
-    eager: false,
+    lingers: false,
+    options: &[
+        ids::SUBSCRIBE,
+        ids::UNSUBSCRIBE,
+        ids::INVERT_MATCHING,
+        ids::TOPICS_COUNT,
+    ],
+    ..PatternSpec::new(SocketType::Sub, || Box::new(Sub::default()))
 };
 
 #[cfg(test)]

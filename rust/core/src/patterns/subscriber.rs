@@ -1,6 +1,6 @@
 //! The common part of SUB and XSUB: the subscriptions, and sending them to all publishers.
 
-use zeroxide_proto::frame::{Frame, Kind};
+use zeroxide_proto::frame::{Frame, FrameKind};
 use zeroxide_proto::message::Message;
 use zeroxide_proto::subscription::{Removal, Subscriptions};
 
@@ -23,7 +23,7 @@ impl Subscriber {
     pub(super) fn ready(&mut self, pipes: &mut PipeSet, id: PipeId) {
         self.connected.insert(id);
         self.subscriptions.for_each(|topic| {
-            pipes.write_exempt(id, call(Kind::Subscribe, topic));
+            pipes.write_exempt(id, call(FrameKind::Subscribe, topic));
         });
     }
 
@@ -35,13 +35,13 @@ impl Subscriber {
     /// Adds a reference to a prefix. It is sent each time, because a publisher may want to see each (XPUB_VERBOSE).
     pub(super) fn subscribe(&mut self, pipes: &mut PipeSet, topic: &[u8]) {
         self.subscriptions.add(topic);
-        self.tell(pipes, Kind::Subscribe, topic);
+        self.tell(pipes, FrameKind::Subscribe, topic);
     }
 
     /// Removes a reference. The last removal is sent.
     pub(super) fn unsubscribe(&mut self, pipes: &mut PipeSet, topic: &[u8]) {
         if self.subscriptions.remove(topic) == Removal::Last {
-            self.tell(pipes, Kind::Cancel, topic);
+            self.tell(pipes, FrameKind::Cancel, topic);
         }
     }
 
@@ -56,12 +56,12 @@ impl Subscriber {
         self.subscriptions.matches(text)
     }
 
-    fn tell(&self, pipes: &mut PipeSet, kind: Kind, topic: &[u8]) {
+    fn tell(&self, pipes: &mut PipeSet, kind: FrameKind, topic: &[u8]) {
         self.connected
             .for_each(|id| pipes.write_exempt(id, call(kind, topic)));
     }
 }
 
-fn call(kind: Kind, topic: &[u8]) -> Message {
+fn call(kind: FrameKind, topic: &[u8]) -> Message {
     Message::single(Frame::with_kind(kind, topic))
 }

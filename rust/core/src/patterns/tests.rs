@@ -1,10 +1,12 @@
 //! Properties of every pattern.
 
 use bytes::Bytes;
-use zeroxide_proto::frame::Kind;
+use zeroxide_proto::frame::FrameKind;
 
 use super::rig::{Rig, cancel, message, subscribe};
+use super::subscribe::SUB;
 use super::*;
+use crate::options::{OptionRow, SOCKET_OPTIONS, Value};
 
 #[test]
 fn every_type_has_its_row() {
@@ -13,6 +15,67 @@ fn every_type_has_its_row() {
         assert_eq!(row, Some(*socket_type));
     }
     assert_eq!(PATTERNS.len(), SocketType::ALL.len());
+}
+
+fn row(name: &str) -> &'static OptionRow {
+    let all = |row: &&OptionRow| row.name == name || row.aliases.contains(&name);
+    SOCKET_OPTIONS.iter().find(all).unwrap()
+}
+
+#[test]
+fn routing_options_go_to_the_patterns_that_list_them() {
+    let option = |socket_type, name, value| spec(socket_type).unwrap().option(row(name).id, &value);
+    assert_eq!(
+        option(SocketType::Sub, "SUBSCRIBE", Value::from("news")),
+        Some(Ok(PatternOption::Subscribe(Bytes::from_static(b"news"))))
+    );
+    assert_eq!(
+        option(SocketType::Router, "FAIL_UNROUTABLE", Value::Int(1)),
+        Some(Ok(PatternOption::RouterMandatory(true)))
+    );
+    let wrong = option(SocketType::Router, "ROUTER_MANDATORY", Value::Int(-1));
+    assert!(wrong.unwrap().is_err());
+    assert!(option(SocketType::Sub, "SNDHWM", Value::Int(2)).is_none());
+    assert!(option(SocketType::Push, "SUBSCRIBE", Value::from("news")).is_none());
+    assert!(SUB.option(12345, &Value::Int(2)).is_none());
+}
+
+#[test]
+fn an_option_of_other_types_is_refused_with_their_names() {
+    let error = publish::PUB.check_option(row("SUBSCRIBE")).unwrap_err();
+    assert!(
+        error.to_string().contains("of SUB and XPUB, not of PUB"),
+        "{error}"
+    );
+    SUB.check_option(row("SUBSCRIBE")).unwrap();
+    for spec in PATTERNS {
+        spec.check_option(row("SNDHWM")).unwrap();
+    }
+}
+
+/// A spec names options by number, so nothing else would notice a wrong one.
+#[test]
+fn patterns_list_options_that_concern_patterns() {
+    for spec in PATTERNS {
+        for id in spec.options {
+            let row = OptionRow::find(*id).unwrap();
+            let stored = ["INVERT_MATCHING"].contains(&row.name);
+            assert_ne!(row.of_patterns, stored, "{}", row.name);
+        }
+    }
+    for row in SOCKET_OPTIONS.iter().filter(|row| row.of_patterns) {
+        assert!(!row.sockets().is_empty(), "no pattern lists {}", row.name);
+    }
+}
+
+#[test]
+fn matching_can_be_inverted_where_nothing_matches() {
+    for spec in PATTERNS {
+        spec.check_option(row("INVERT_MATCHING")).unwrap();
+        let told = spec.option(row("INVERT_MATCHING").id, &Value::Int(1));
+        let matches = ["PUB", "XPUB", "SUB"].contains(&spec.socket_type.name());
+        assert_eq!(told.is_some(), matches, "{}", spec.socket_type);
+    }
 }
 
 #[test]
@@ -159,7 +222,7 @@ fn step(rig: &mut Rig, ids: &mut Vec<PipeId>, dice: &mut Dice, spec: &PatternSpe
             let exact = !matches!(spec.socket_type, SocketType::Pub | SocketType::Xpub)
                 && !matches!(spec.socket_type, SocketType::Router | SocketType::Stream);
             let mut message = dice.message();
-            message.head_mut().set_kind(Kind::Data);
+            message.head_mut().set_kind(FrameKind::Data);
             let size = message.size();
             match rig.send_message(message) {
                 Ok(()) => assert!(could || !exact, "{}", spec.socket_type),

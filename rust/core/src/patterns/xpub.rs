@@ -1,12 +1,12 @@
 //! XPUB: a publisher whose application receives the subscriptions.
 
-use zeroxide_proto::frame::{Frame, Kind};
+use zeroxide_proto::frame::{Frame, FrameKind};
 use zeroxide_proto::message::Message;
 use zeroxide_proto::socket_type::SocketType;
 use zeroxide_proto::subscription::{Added, Dropped, SubscriberTable};
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::options::PatternOption;
+use crate::options::{PatternOption, ids};
 use crate::patterns::blocks::Blocks;
 use crate::patterns::fair_queue::FairQueue;
 use crate::patterns::headroom::Headroom;
@@ -85,14 +85,14 @@ impl Xpub {
         }
         let topic = message.head();
         match topic.kind() {
-            Kind::Subscribe if !self.admits(pipes, from, topic) => {}
-            Kind::Subscribe if self.subscribe(topic, from) => {
+            FrameKind::Subscribe if !self.admits(pipes, from, topic) => {}
+            FrameKind::Subscribe if self.subscribe(topic, from) => {
                 self.notify(pipes, 1, topic, Some(from));
             }
-            Kind::Cancel if self.cancel(topic, from) => {
+            FrameKind::Cancel if self.cancel(topic, from) => {
                 self.notify(pipes, 0, topic, Some(from));
             }
-            Kind::Subscribe | Kind::Cancel => {}
+            FrameKind::Subscribe | FrameKind::Cancel => {}
             _ => self.push(pipes, message, Some(from)),
         }
     }
@@ -284,13 +284,23 @@ impl Pattern for Xpub {
 }
 
 pub(super) static XPUB: PatternSpec = PatternSpec {
-    socket_type: SocketType::Xpub,
-    new: || Box::new(Xpub::default()),
-    can_send: true,
-    can_recv: true,
-    conflates: false,
-    single_connect: false,
     eager: true,
+    options: &[
+        ids::SUBSCRIBE,
+        ids::UNSUBSCRIBE,
+        ids::XPUB_VERBOSE,
+        ids::XPUB_NODROP,
+        ids::XPUB_MANUAL,
+        ids::XPUB_WELCOME_MSG,
+        ids::INVERT_MATCHING,
+        ids::XPUB_VERBOSER,
+        ids::XPUB_MANUAL_LAST_VALUE,
+        ids::ONLY_FIRST_SUBSCRIBE,
+        ids::TOPICS_COUNT,
+        ids::MAX_SUBSCRIPTIONS,
+        ids::MAX_SUBSCRIPTION_BYTES,
+    ],
+    ..PatternSpec::new(SocketType::Xpub, || Box::new(Xpub::default()))
 };
 
 #[cfg(test)]

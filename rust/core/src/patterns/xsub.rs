@@ -2,11 +2,12 @@
 
 use std::mem;
 
-use zeroxide_proto::frame::{Frame, Kind};
+use zeroxide_proto::frame::{Frame, FrameKind};
 use zeroxide_proto::message::Message;
 use zeroxide_proto::socket_type::SocketType;
 
 use crate::error::{Error, ErrorKind, Result};
+use crate::options::ids;
 use crate::patterns::distributor::Distributor;
 use crate::patterns::fair_queue::FairQueue;
 use crate::patterns::pipe_set::{DropReason, PipeSet};
@@ -35,7 +36,7 @@ impl Xsub {
 
     fn send_part(&mut self, pipes: &mut PipeSet, part: Frame) {
         match called(&part) {
-            Some((Kind::Subscribe, topic)) => self.subscriber.subscribe(pipes, topic),
+            Some((FrameKind::Subscribe, topic)) => self.subscriber.subscribe(pipes, topic),
             Some((_, topic)) => self.subscriber.unsubscribe(pipes, topic),
             None => self.send_upstream(pipes, &mut Message::single(part)),
         }
@@ -44,11 +45,11 @@ impl Xsub {
 
 /// A subscription or its end in the application's format: 1 or 0, then the topic. Proxies may pass on frames whose kind
 /// already identifies them.
-fn called(frame: &Frame) -> Option<(Kind, &[u8])> {
+fn called(frame: &Frame) -> Option<(FrameKind, &[u8])> {
     match (frame.kind(), frame.as_slice()) {
-        (kind @ (Kind::Subscribe | Kind::Cancel), topic) => Some((kind, topic)),
-        (_, [1, topic @ ..]) => Some((Kind::Subscribe, topic)),
-        (_, [0, topic @ ..]) => Some((Kind::Cancel, topic)),
+        (kind @ (FrameKind::Subscribe | FrameKind::Cancel), topic) => Some((kind, topic)),
+        (_, [1, topic @ ..]) => Some((FrameKind::Subscribe, topic)),
+        (_, [0, topic @ ..]) => Some((FrameKind::Cancel, topic)),
         _ => None,
     }
 }
@@ -118,13 +119,9 @@ impl Pattern for Xsub {
 }
 
 pub(super) static XSUB: PatternSpec = PatternSpec {
-    socket_type: SocketType::Xsub,
-    new: || Box::new(Xsub::default()),
-    can_send: true,
-    can_recv: true,
-    conflates: false,
-    single_connect: false,
-    eager: false,
+    lingers: false,
+    options: &[ids::ONLY_FIRST_SUBSCRIBE, ids::TOPICS_COUNT],
+    ..PatternSpec::new(SocketType::Xsub, || Box::new(Xsub::default()))
 };
 
 #[cfg(test)]

@@ -5,28 +5,20 @@ use std::sync::Weak;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
-use zeroxide_proto::engine::PeerInfo;
 use zeroxide_proto::error::CloseReason;
-use zeroxide_proto::mechanisms::{Credentials, Verdict};
+use zeroxide_proto::mechanisms::{Credentials, Inquiry, MechanismSpec, Verdict};
 
 use super::{Connection, Link, Session, State};
 use crate::access::Admitted;
 use crate::monitor::EventKind;
-use crate::options::{Inquiry, SecurityMechanism};
+use crate::options::{Authority, Security};
 use crate::pipe::PipeId;
 use crate::reactor::Reactor;
+use crate::sys::errno;
 use crate::zap::{self, Exchange, Failure, Question};
 
 /// What the session calls its pipe to the ZAP handler; the one to the socket is 0.
 pub(super) const HANDLER: PipeId = PipeId(1);
-
-/// Linux errnos that monitor events carry.
-const EFAULT: u64 = 14;
-const EINVAL: u64 = 22;
-const ECONNRESET: u64 = 104;
-const ENOMEM: u64 = 12;
-const EPIPE: u64 = 32;
-const ETIMEDOUT: u64 = 110;
 
 /// What a connection knows about its admission.
 #[derive(Default)]
@@ -46,12 +38,12 @@ impl Session {
     pub(super) fn inquire(&self, up: &mut Connection, credentials: Credentials, now: Instant) {
         let security = &self.options.security;
         let address = up.stream.peer_address();
-        let inquiry = security.inquiry();
-        if inquiry == Inquiry::Gate
+        let authority = security.authority();
+        if authority == Authority::Gate
             && let Some(gate) = &security.gate
         {
             let me: Weak<Session> = self.me.clone();
-            let decision = gate.judge(&credentials, me);
+            let decision = gate.judge(&credentials, security.mechanism.shows, me);
             up.admission.recognised = decision.recognised;
             up.admission.refusal = (!decision.reason.is_empty())
                 .then(|| format!("{} is refused: {}", named(&address), decision.reason));
@@ -71,7 +63,7 @@ impl Session {
                 self.take_answer(up, now);
             }
             Some(Err(failure)) => up.refuse(failure, mechanism, now),
-            None if inquiry == Inquiry::IfThere => {
+            None if authority == Authority::IfThere => {
                 up.admission.unchecked = true;
                 let status = 200;
                 let verdict = Verdict {
@@ -107,7 +99,7 @@ impl Session {
                 });
                 up.engine.handle_verdict(verdict, now);
             }
-            Err(failure) => up.refuse(failure, self.options.security.mechanism.name(), now),
+            Err(failure) => up.refuse(failure, self.options.security.mechanism.name, now),
         }
     }
 
@@ -132,12 +124,13 @@ impl Session {
         let mut text = up.explain(reason);
         let security = &self.options.security;
         if *reason == CloseReason::PeerClosed
-            && security.mechanism == SecurityMechanism::Curve
             && !security.as_server
+            && let Some(hint) = security.mechanism.silence_hint
         {
-            // A server that cannot open the client's HELLO has no key to answer with.
-            text.push_str("; CURVE_SERVERKEY may not be its public key");
+            text.push_str("; ");
+            text.push_str(hint);
         }
+        let without_detail = |errno: i32| (EventKind::HandshakeFailedNoDetail, errno as u64);
         let (kind, value) = match reason {
             CloseReason::Protocol(error) => {
                 (EventKind::HandshakeFailedProtocol, u64::from(error.code()))
@@ -148,13 +141,13 @@ impl Session {
             CloseReason::AuthFailed(status) | CloseReason::Denied(status) => {
                 (EventKind::HandshakeFailedAuth, u64::from(*status))
             }
-            CloseReason::HandshakeTimeout => (EventKind::HandshakeFailedNoDetail, ETIMEDOUT),
-            CloseReason::NobodyToAsk(_) => (EventKind::HandshakeFailedNoDetail, EFAULT),
-            CloseReason::PeerClosed => (EventKind::HandshakeFailedNoDetail, EPIPE),
-            CloseReason::NotGreeted => (EventKind::HandshakeFailedNoDetail, ECONNRESET),
-            CloseReason::Misconfigured { .. } => (EventKind::HandshakeFailedNoDetail, EINVAL),
-            CloseReason::OutOfMemory => (EventKind::HandshakeFailedNoDetail, ENOMEM),
-            _ => (EventKind::HandshakeFailedNoDetail, 0),
+            CloseReason::HandshakeTimeout => without_detail(errno::TIMED_OUT),
+            CloseReason::NobodyToAsk(_) => without_detail(errno::FAULT),
+            CloseReason::PeerClosed => without_detail(errno::BROKEN_PIPE),
+            CloseReason::NotGreeted => without_detail(errno::CONNECTION_RESET),
+            CloseReason::Misconfigured { .. } => without_detail(errno::INVALID),
+            CloseReason::OutOfMemory => without_detail(errno::NO_MEMORY),
+            _ => without_detail(0),
         };
         self.emit_because(kind, value, text);
     }
@@ -163,27 +156,26 @@ impl Session {
 impl Connection {
     /// Whether it is known for sure who the peer is: it proved to have the key that we expect of the server, or it was
     /// recognised by what it showed.
-    pub(super) fn is_authenticated(&self, mechanism: SecurityMechanism, as_server: bool) -> bool {
-        match mechanism {
-            SecurityMechanism::Null => false,
-            SecurityMechanism::Plain => self.admission.recognised,
-            SecurityMechanism::Curve => !as_server || self.admission.recognised,
+    pub(super) fn is_authenticated(&self, security: &Security) -> bool {
+        let mechanism = security.mechanism;
+        match mechanism.inquiry {
+            // An address is no proof.
+            Inquiry::Address => false,
+            Inquiry::Required | Inquiry::Optional => {
+                self.admission.recognised || mechanism.proves_server && !security.as_server
+            }
         }
     }
 
     /// What may be worth a warning about a peer that was let in.
-    pub(super) fn warning(&self, peer: &PeerInfo, address: &str) -> Option<&'static str> {
+    pub(super) fn warning(&self, mechanism: &MechanismSpec, address: &str) -> Option<&'static str> {
         // Over ipc there is no such address.
         let remote = address
             .parse::<IpAddr>()
             .is_ok_and(|address| !address.is_loopback());
-        match peer.mechanism {
-            "PLAIN" if remote => Some("user name and password crossed the network in clear"),
-            "CURVE" if self.admission.unchecked => Some(
-                "the keys of clients are not checked: there is no ZAP handler and no allow-list",
-            ),
-            _ => None,
-        }
+        let unchecked = mechanism.unchecked_warning;
+        let unchecked = unchecked.filter(|_| self.admission.unchecked);
+        mechanism.remote_warning.filter(|_| remote).or(unchecked)
     }
 
     /// Why it is over, as precisely as anybody knows.

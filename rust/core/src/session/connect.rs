@@ -1,27 +1,26 @@
-//! Making a session's connection: the addresses of a round one after the other, a proxy if there is one, and the next
-//! round.
+//! Making a session's connection: the addresses of a round one after the other, the handshakes of layers if there are
+//! any, and the next round.
 
-use std::io::{ErrorKind, IoSlice};
 use std::time::{Duration, Instant};
 
-use zeroxide_proto::engine::Engine;
+use zeroxide_proto::engine::{Engine, EngineConfig};
+use zeroxide_proto::socket_type::SocketType;
 
-use super::{Connection, Link, Session, State, engine_config, pulse};
+use super::stage::Step;
+use super::{Connection, Link, Session, State, pulse};
 use crate::connecter::Setback;
 use crate::error::{self, Error, Result};
 use crate::monitor::{EventKind, Party};
+use crate::options::Options;
 use crate::reactor::{Reactor, Token};
-use crate::transports::{Opening, Socks, Stream, Target, Targets, Transport};
+use crate::sys::errno;
+use crate::transports::{ByteTransport, Opening, Stream, Target, Targets};
 
 /// How often it looks whether the socket has received what earlier connections left.
 const BACKLOG_STEP: Duration = Duration::from_millis(100);
 
 /// How long an attempt that the peer has not answered keeps others waiting who connect to the same address.
 const PATIENCE: Duration = Duration::from_millis(100);
-
-/// How much of a conversation with a proxy is received at a time.
-const HEARD_MAX: usize = 512;
-const PROXY_GONE: &str = "the proxy ended the connection";
 
 impl Session {
     pub(super) fn start_round(&self, state: &mut State, io: &mut Reactor) {
@@ -30,9 +29,8 @@ impl Session {
         };
         if self.options.immediate && self.port.is_backlogged() {
             // Each connection would leave another pipe behind.
-            state.link = Link::Waiting {
-                until: io.now() + BACKLOG_STEP,
-            };
+            let until = io.now() + BACKLOG_STEP;
+            state.enter(Step::Wait, Link::Waiting { until });
             return;
         }
         match connecter
@@ -44,7 +42,7 @@ impl Session {
                 self.try_next(state, io);
             }
             Ok(Targets::Resolve(job)) => {
-                state.link = Link::Resolving;
+                state.enter(Step::LookUp, Link::Resolving);
                 let me = self.me.clone();
                 let submitted = self.registry.resolver.submit(job, move |answer| {
                     if let Some(session) = me.upgrade() {
@@ -97,7 +95,7 @@ impl Session {
             connecter.turn = Some(turn);
             if !come {
                 connecter.put_back(target);
-                state.link = Link::Queued;
+                state.enter(Step::Queue, Link::Queued);
                 return;
             }
             connecter.patience = io.now().checked_add(PATIENCE);
@@ -120,7 +118,7 @@ impl Session {
 
     fn open(
         &self,
-        transport: &dyn Transport,
+        transport: &dyn ByteTransport,
         target: &Target,
         token: Token,
         state: &mut State,
@@ -129,12 +127,11 @@ impl Session {
         let Opening {
             mut stream,
             mut connected,
-            proxy,
         } = transport.open(target, &self.options)?;
         io.watch(token, stream.fd())?;
         let deadline = in_future(io, self.options.connect_timeout);
         if !connected {
-            self.emit(EventKind::ConnectDelayed, libc::EINPROGRESS as u64);
+            self.emit(EventKind::ConnectDelayed, errno::IN_PROGRESS as u64);
             // Within one machine the kernels have done with it by now.
             match stream.is_connected() {
                 Ok(by_now) => connected = by_now,
@@ -145,13 +142,9 @@ impl Session {
             }
         }
         if connected {
-            self.connected(state, io, stream, proxy, deadline);
+            self.connected(state, io, stream, deadline);
         } else {
-            state.link = Link::Connecting {
-                stream,
-                proxy,
-                deadline,
-            };
+            state.enter(Step::Connect, Link::Connecting { stream, deadline });
         }
         Ok(())
     }
@@ -160,7 +153,6 @@ impl Session {
     pub(super) fn connect_finished(&self, state: &mut State, io: &mut Reactor) -> bool {
         let Link::Connecting {
             mut stream,
-            proxy,
             deadline,
         } = std::mem::replace(&mut state.link, Link::Idle)
         else {
@@ -169,7 +161,7 @@ impl Session {
         let result = stream.take_error();
         let succeeded = result.is_ok();
         match result {
-            Ok(()) => self.connected(state, io, stream, proxy, deadline),
+            Ok(()) => self.connected(state, io, stream, deadline),
             Err(error) => self.connect_failed(state, io, stream, &error.into()),
         }
         succeeded
@@ -192,65 +184,80 @@ impl Session {
         }
     }
 
-    /// The connection is made, to the peer or to a proxy.
+    /// The connection is made, as far as the kernel is concerned.
     fn connected(
         &self,
         state: &mut State,
         io: &mut Reactor,
         stream: Stream,
-        proxy: Option<Box<Socks>>,
         deadline: Option<Instant>,
     ) {
-        let Some(proxy) = proxy else {
-            return self.up(state, io, stream, None);
-        };
-        // The conversation is a part of the attempt, and a handshake as well.
+        if !stream.is_opening() {
+            // An event notifies of its first bytes.
+            return self.up(state, io, stream, false);
+        }
+        // The handshakes of layers are a part of the attempt, and handshakes as well.
         let limit = in_future(io, self.options.handshake_ivl);
         let deadline = match (deadline, limit) {
             (Some(a), Some(b)) => Some(a.min(b)),
             (a, b) => a.or(b),
         };
-        state.link = Link::Asking {
-            stream,
-            proxy,
-            deadline,
-        };
-        self.ask_proxy(state, io);
+        state.enter(Step::Layer, Link::Layering { stream, deadline });
+        self.shake_hands(state, io);
     }
 
-    /// Goes on with the conversation with the proxy as far as it can now.
-    pub(super) fn ask_proxy(&self, state: &mut State, io: &mut Reactor) {
-        let Link::Asking { stream, proxy, .. } = &mut state.link else {
+    /// Goes on with the handshakes of the stream's layers as far as possible now.
+    pub(super) fn shake_hands(&self, state: &mut State, io: &mut Reactor) {
+        let Link::Layering { stream, .. } = &mut state.link else {
             return;
         };
-        let answer = converse(stream, proxy);
-        if matches!(answer, Ok(None)) {
+        let result = stream.advance();
+        if matches!(result, Ok(false)) {
             return;
         }
-        let Link::Asking { stream, .. } = std::mem::replace(&mut state.link, Link::Idle) else {
+        let Link::Layering { stream, .. } = std::mem::replace(&mut state.link, Link::Idle) else {
             return;
         };
-        match answer {
-            Ok(heard) => self.up(state, io, stream, heard),
-            Err(error) => self.connect_failed(state, io, stream, &error),
+        match result {
+            // The layers may have read further than their handshakes.
+            Ok(_) => self.up(state, io, stream, true),
+            Err(error) if state.connecter.is_some() => {
+                self.connect_failed(state, io, stream, &error);
+            }
+            Err(error) => {
+                io.unwatch(stream.fd());
+                let value = error.errno() as u64;
+                self.emit_because(EventKind::HandshakeFailedNoDetail, value, &error);
+                self.finish(state, io);
+            }
         }
     }
 
-    /// The peer can be talked to. Behind a proxy's answer it has been `heard` saying this, and may have said more.
-    fn up(&self, state: &mut State, io: &mut Reactor, stream: Stream, heard: Option<Vec<u8>>) {
+    /// The handshakes of the stream's layers have not come to an end in time, or the attempt has not.
+    pub(super) fn attempt_timed_out(&self, state: &mut State, io: &mut Reactor) {
+        let value = errno::TIMED_OUT as u64;
+        let reason = "the connection attempt took too long";
+        if state.connecter.is_some() {
+            self.emit_because(EventKind::Closed, value, reason);
+            self.drop_stream(state, io);
+            self.try_next(state, io);
+        } else {
+            self.emit_because(EventKind::HandshakeFailedNoDetail, value, reason);
+            self.finish(state, io);
+        }
+    }
+
+    /// The stream is ready for ZMTP, and may have bytes already.
+    fn up(&self, state: &mut State, io: &mut Reactor, stream: Stream, readable: bool) {
         self.party().address = stream.peer_name();
-        self.emit(EventKind::Connected, stream.id());
-        let mut config = engine_config(&self.options, self.socket_type);
-        pulse::configure(&mut config, &self.options, &stream, false);
-        let mut engine = Engine::new(config, io.now());
-        if let Some(heard) = heard.as_ref().filter(|heard| !heard.is_empty()) {
-            engine.input().extend_from_slice(heard);
-            engine.handle_input(io.now());
+        let accepted = state.connecter.is_none();
+        if !accepted {
+            self.emit(EventKind::Connected, stream.id());
         }
+        let engine = engine(&self.options, self.socket_type, &stream, accepted, io.now());
         let mut up = Connection::new(engine, stream, io.now());
-        // Otherwise an event tells of its first words.
-        up.readable = heard.is_some();
-        state.link = Link::Up(Box::new(up));
+        up.readable = readable;
+        state.enter(Step::Begin, Link::Up(Box::new(up)));
         self.traffic(state, io);
     }
 
@@ -263,9 +270,8 @@ impl Session {
         match delay {
             Some(delay) if !state.done => {
                 self.emit(EventKind::ConnectRetried, delay.as_millis() as u64);
-                state.link = Link::Waiting {
-                    until: io.now() + delay,
-                };
+                let until = io.now() + delay;
+                state.enter(Step::Wait, Link::Waiting { until });
             }
             _ => self.finish(state, io),
         }
@@ -276,27 +282,25 @@ fn in_future(io: &Reactor, limit: Option<Duration>) -> Option<Instant> {
     limit.and_then(|limit| io.now().checked_add(limit))
 }
 
-/// Says and hears what can be said and heard now. What the peer said behind the proxy's last word, once that has come.
-fn converse(stream: &Stream, proxy: &mut Socks) -> Result<Option<Vec<u8>>> {
-    let mut buffer = Vec::with_capacity(HEARD_MAX);
-    loop {
-        while let Some(bytes) = Some(proxy.poll_transmit()).filter(|bytes| !bytes.is_empty()) {
-            match stream.send(&[IoSlice::new(bytes)]) {
-                Ok(count) => proxy.transmitted(count),
-                Err(error) if error.kind() == ErrorKind::WouldBlock => break,
-                Err(error) => return Err(Error::from(error).about(PROXY_GONE)),
-            }
-        }
-        buffer.clear();
-        match stream.recv(&mut buffer) {
-            Ok(0) => return Err(Error::with(error::ErrorKind::ConnectionRefused, PROXY_GONE)),
-            Ok(_) => {
-                if let Some(behind) = proxy.handle_input(&buffer)? {
-                    return Ok(Some(behind.to_vec()));
-                }
-            }
-            Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(None),
-            Err(error) => return Err(Error::from(error).about(PROXY_GONE)),
-        }
-    }
+/// The engine of a new connection.
+pub(super) fn engine(
+    options: &Options,
+    socket_type: SocketType,
+    stream: &Stream,
+    accepted: bool,
+    now: Instant,
+) -> Engine {
+    let mut config = EngineConfig::new(socket_type);
+    config.routing_id = options.routing_id.clone();
+    config.properties = options.metadata.clone();
+    config.handshake_ivl = options.handshake_ivl;
+    config.heartbeat_ivl = options.heartbeat_ivl;
+    config.heartbeat_ttl = options.heartbeat_ttl;
+    config.heartbeat_timeout = options.heartbeat_timeout;
+    config.stall_ivl = options.stall_ivl;
+    config.max_msg_size = options.max_msg_size;
+    options.security.configure(&mut config);
+    config.raw = options.is_raw();
+    pulse::configure(&mut config, options, stream, accepted);
+    Engine::new(config, now)
 }

@@ -4,127 +4,117 @@
 //! [`driver`](super::driver) says who drives when. The waiting thread only reads: timers, replies to the peer and the
 //! connection's end are left to the I/O thread.
 
-use std::os::fd::AsRawFd;
+use std::os::fd::{AsRawFd, RawFd};
 use std::panic::{self, AssertUnwindSafe};
-use std::sync::TryLockError;
-use std::sync::atomic::Ordering;
+use std::sync::{MutexGuard, TryLockError};
 use std::time::Instant;
 
 use zeroxide_proto::error::CloseReason;
+use zeroxide_queue::loan::{self, State as Lent};
 
 use super::driver::Event;
 use super::traffic::Input;
 use super::{Connection, Link, Session, State};
-use crate::pace::{READ_BUDGET, READ_ONCE};
-use crate::pipe::{Line, Loan, Look};
+use crate::pace::{READ_BUDGET, READ_ONCE, is_soon};
+use crate::pipe::{Line, Loan, Look, Pipe};
 use crate::reactor::Token;
 
 impl Line for Session {
     fn take_over(&self) -> Option<Loan> {
+        if let Some(loan) = self.lending.resume() {
+            // If the connection has more to do than to read by now, the first look says so.
+            return Some(of_loan(loan));
+        }
         let mut state = match self.state.try_lock() {
             Ok(state) => state,
-            // If the descriptor is not watched, a sleep on the futex might never end: block for the lock instead.
-            Err(TryLockError::WouldBlock) if self.lent.load(Ordering::Relaxed) => self.lock(),
+            // If the descriptor is not watched, a sleep might never end: block for the lock instead.
+            Err(TryLockError::WouldBlock) if self.lending.state() != Lent::Home => self.lock(),
             Err(_) => return None,
         };
         let State {
             token: Some(token),
             link: Link::Up(up),
-            closing,
-            loans,
+            closing: None,
             ..
         } = &mut *state
         else {
             return None;
         };
-        let token = Some(*token);
-        if up.driver.has_waiter() {
-            return None;
+        if up.driver.is_lent() {
+            // Another thread has it, or has paused meanwhile.
+            return self.lending.resume().map(of_loan);
         }
-        let quiet = closing.is_none()
-            && !self.is_revoked()
+        let quiet = !self.is_revoked()
             && up.engine.is_ready()
             && up.engine.wants_input()
             && !up.engine.has_transmit()
+            && !up.stream.has_unsent()
             && up.writable
             && !up.readable
             && !up.hung_up
             && up.ended.is_none();
-        if !quiet {
-            self.change_driver(up, token, Event::Recall);
+        let token = Some(*token);
+        if !quiet || !self.change_driver(up, token, Event::Lend) {
             return None;
         }
-        if !self.change_driver(up, token, Event::TakeOver) {
-            return None;
-        }
-        *loans += 1;
-        Some(Loan {
-            fd: up.stream.fd().as_raw_fd(),
-            number: *loans,
-        })
+        // Descriptors are not negative.
+        let tag = u32::try_from(up.stream.fd().as_raw_fd()).unwrap_or_default();
+        self.lending.lend(tag).map(of_loan)
     }
 
-    fn look(&self, loan: Loan, hung_up: bool) -> Look {
+    fn look(&self, loan: Loan, hung_up: bool, since: Option<Instant>) -> Look {
         let mut state = self.lock();
-        let look = self
-            .contain(&mut state, |state| self.look_at(state, loan, hung_up))
-            .unwrap_or(Look::Elsewhere);
-        drop(state);
-        if look == Look::Elsewhere {
-            self.wake();
+        if let Some(pipe) = &mut state.pipe {
+            pipe.keep_notice();
         }
-        look
+        let now = Instant::now();
+        let look = self
+            .contain(&mut state, |state| self.look_at(state, loan, hung_up, now))
+            .unwrap_or(Look::Elsewhere);
+        let came_in = state.pipe.as_mut().is_some_and(Pipe::take_notice);
+        if look == Look::Again {
+            if !came_in {
+                return Look::Again;
+            }
+            let paused = since.is_some_and(|since| is_soon(now.saturating_duration_since(since)));
+            self.end_wait(state, paused, now);
+            return Look::CameIn { paused };
+        }
+        if came_in {
+            self.contain(&mut state, |state| {
+                state.pipe.as_mut().map(Pipe::tell_readable);
+            });
+        }
+        drop(state);
+        self.wake();
+        Look::Elsewhere
     }
 
     fn give_back(&self, loan: Loan, soon: bool) {
-        let mut state = self.lock();
-        let State {
-            token, link, loans, ..
-        } = &mut *state;
-        let Link::Up(up) = link else { return };
-        if !up.is_lent_to(loan, *loans) {
-            return;
-        }
-        let guard = up.driver.poll_timeout();
-        let event = if soon {
-            Event::GiveBackSoon
-        } else {
-            Event::GiveBack
-        };
-        self.change_driver(up, *token, event);
-        if up.driver.is_between() && guard.is_none() {
-            // The I/O thread sets its timer.
-            drop(state);
-            self.wake();
+        let state = self.lock();
+        if self.lending.is_held(loan.loan) {
+            self.end_wait(state, soon, Instant::now());
         }
     }
 
     fn release(&self) {
-        if !self.lent.load(Ordering::Relaxed) {
-            return;
-        }
-        let mut state = self.lock();
-        let State { token, link, .. } = &mut *state;
-        if let Link::Up(up) = link {
-            self.change_driver(up, *token, Event::Recall);
+        if self.lending.state() != Lent::Home {
+            self.recall(&mut self.lock());
         }
     }
 
     fn take_in(&self) -> bool {
-        if !self.lent.load(Ordering::Relaxed) {
+        let is_paused = || matches!(self.lending.state(), Lent::Paused { .. });
+        if !is_paused() {
             return false;
         }
         let mut state = self.lock();
-        match &state.link {
-            Link::Up(up) if up.driver.is_between() => {}
-            _ => return false,
+        if !is_paused() {
+            return false;
         }
         let now = Instant::now();
         self.contain(&mut state, |state| self.read_up(state, now));
-        let State { token, link, .. } = &mut *state;
-        if let Link::Up(up) = link {
-            self.change_driver(up, *token, Event::Recall);
-        }
+        self.recall(&mut state);
         drop(state);
         // Everything else that follows from these bytes is left to the I/O thread.
         self.wake();
@@ -135,14 +125,53 @@ impl Line for Session {
 impl Session {
     /// Takes a connection back that no thread uses any more. Runs in the I/O thread only.
     pub(super) fn check_driver(&self, state: &mut State, now: Instant) {
-        let closing = state.closing.is_some();
-        if let Link::Up(up) = &mut state.link {
-            let event = if closing && up.driver.is_between() {
-                Event::Recall
-            } else {
-                Event::Timer
-            };
-            self.change_driver_at(up, state.token, event, || now);
+        if state.closing.is_some() {
+            self.recall(state);
+        }
+        let State {
+            link: Link::Up(up),
+            token,
+            ..
+        } = state
+        else {
+            return;
+        };
+        if up.driver.poll_timeout().is_none_or(|at| now < at) {
+            return;
+        }
+        let event = match self.lending.change(loan::Event::Look) {
+            (_, Lent::Home) => Event::End,
+            (Lent::Held { used: false }, _) => Event::StillHeld,
+            _ => Event::Used,
+        };
+        self.change_driver_at(up, *token, event, || now);
+    }
+
+    /// Ends a loan that is paused. A thread that has the connection sees for itself when it looks.
+    fn recall(&self, state: &mut State) {
+        if let (Lent::Paused { .. }, Lent::Home) = self.lending.change(loan::Event::Recall)
+            && let Link::Up(up) = &mut state.link
+        {
+            self.change_driver(up, state.token, Event::End);
+        }
+    }
+
+    /// The calling thread, which has the connection, pauses or gives it back.
+    fn end_wait(&self, mut state: MutexGuard<'_, State>, pauses: bool, now: Instant) {
+        let State { token, link, .. } = &mut *state;
+        let Link::Up(up) = link else { return };
+        if !pauses {
+            self.lending.change(loan::Event::Return);
+            self.change_driver_at(up, *token, Event::End, || now);
+            return;
+        }
+        let is_guarded = up.driver.poll_timeout().is_some();
+        self.change_driver_at(up, *token, Event::Pause, || now);
+        self.lending.change(loan::Event::Pause);
+        if !is_guarded {
+            // The I/O thread sets its timer.
+            drop(state);
+            self.wake();
         }
     }
 
@@ -174,14 +203,15 @@ impl Session {
         }
     }
 
+    /// A write found no room: from now on the I/O thread drives.
+    pub(super) fn note_no_room(&self, up: &mut Connection, token: Option<Token>) {
+        self.lending.change(loan::Event::Revoke);
+        self.change_driver(up, token, Event::NoRoom);
+    }
+
     /// Moves a connection's driver to its next state, and tells the I/O thread what to watch for if that changes: it is
     /// told of bytes that have arrived already. False if a thread wanted to take over and the system refuses.
-    pub(super) fn change_driver(
-        &self,
-        up: &mut Connection,
-        token: Option<Token>,
-        event: Event,
-    ) -> bool {
+    fn change_driver(&self, up: &mut Connection, token: Option<Token>, event: Event) -> bool {
         self.change_driver_at(up, token, event, Instant::now)
     }
 
@@ -200,7 +230,6 @@ impl Session {
             if !told && next.is_lent() {
                 return false;
             }
-            self.lent.store(next.is_lent(), Ordering::Relaxed);
         }
         up.driver = next;
         true
@@ -208,7 +237,7 @@ impl Session {
 
     /// The connection is gone, and with it its driver.
     pub(super) fn forget_driver(&self) {
-        self.lent.store(false, Ordering::Relaxed);
+        self.lending.change(loan::Event::Revoke);
     }
 
     /// Does `work` in a thread of the application. A panic in `work` is a bug of this crate, so it ends the connection and
@@ -229,13 +258,11 @@ impl Session {
         result.ok()
     }
 
-    fn look_at(&self, state: &mut State, loan: Loan, hung_up: bool) -> Look {
-        let now = Instant::now();
-        let last_loan = state.loans;
+    fn look_at(&self, state: &mut State, loan: Loan, hung_up: bool, now: Instant) -> Look {
         let Link::Up(up) = &mut state.link else {
             return Look::Elsewhere;
         };
-        if !up.is_lent_to(loan, last_loan) || up.ended.is_some() {
+        if !self.lending.is_held(loan.loan) || up.ended.is_some() {
             return Look::Elsewhere;
         }
         let timer = up.engine.poll_timeout();
@@ -255,7 +282,8 @@ impl Session {
             (now, None) => now.is_some(),
             (None, Some(_)) => false,
         };
-        if up.readable || up.hung_up || up.engine.has_transmit() || sooner {
+        let has_output = up.engine.has_transmit() || up.stream.has_unsent();
+        if up.readable || up.hung_up || has_output || sooner {
             Look::Elsewhere
         } else {
             Look::Again
@@ -263,11 +291,11 @@ impl Session {
     }
 }
 
-impl Connection {
-    /// Whether the thread with `loan` still drives the connection. The last loan is the only one that can be valid, and
-    /// it is not if it was recalled, or was one of the connection before.
-    fn is_lent_to(&self, loan: Loan, last: u64) -> bool {
-        self.driver.has_waiter() && loan.number == last
+fn of_loan(loan: loan::Loan) -> Loan {
+    Loan {
+        // As it was given to `lend`.
+        fd: RawFd::try_from(loan.tag()).unwrap_or(-1),
+        loan,
     }
 }
 

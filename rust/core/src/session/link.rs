@@ -6,6 +6,7 @@ use std::time::Duration;
 use zeroxide_proto::error::CloseReason;
 
 use super::backlog;
+use super::stage::Step;
 use super::traffic::{Input, Output};
 use super::{Link, Session, State};
 use crate::budget::Share;
@@ -26,9 +27,6 @@ const SINK_BUDGET: usize = 1 << 20;
 /// How often it looks meanwhile.
 const DRAIN_STEP: Duration = Duration::from_millis(5);
 
-/// The Linux errno of a connection attempt that took too long.
-const ETIMEDOUT: u64 = 110;
-
 impl Session {
     /// Does whatever can be done now. Runs in the I/O thread only.
     pub(super) fn drive(&self, state: &mut State, io: &mut Reactor) {
@@ -48,22 +46,14 @@ impl Session {
                 deadline: Some(deadline),
                 ..
             }
-            | Link::Asking {
+            | Link::Layering {
                 deadline: Some(deadline),
                 ..
-            } if *deadline <= io.now() => {
-                self.emit_because(
-                    EventKind::Closed,
-                    ETIMEDOUT,
-                    "the connection attempt took too long",
-                );
-                self.drop_stream(state, io);
-                self.try_next(state, io);
-            }
+            } if *deadline <= io.now() => self.attempt_timed_out(state, io),
             _ => {}
         }
-        if let Link::Asking { .. } = state.link {
-            self.ask_proxy(state, io);
+        if let Link::Layering { .. } = state.link {
+            self.shake_hands(state, io);
         }
         if let Link::Up(_) = state.link {
             self.traffic(state, io);
@@ -157,7 +147,10 @@ impl Session {
         }
         let drained = state.pipe.as_mut().is_none_or(|pipe| pipe.is_finished())
             && match &state.link {
-                Link::Up(up) => !up.engine.is_ready() || !up.engine.has_transmit(),
+                Link::Up(up) => {
+                    let is_sent = !up.engine.has_transmit() && !up.stream.has_unsent();
+                    !up.engine.is_ready() || is_sent
+                }
                 _ => true,
             };
         if !drained {
@@ -170,15 +163,16 @@ impl Session {
             return;
         }
         match std::mem::replace(&mut state.link, Link::Idle) {
-            Link::Up(up) if up.engine.is_ready() && deadline.is_none_or(|at| at > io.now()) => {
+            Link::Up(mut up) if up.engine.is_ready() && deadline.is_none_or(|at| at > io.now()) => {
                 // What the kernel still holds would be thrown away by a close with unread input.
                 up.stream.shutdown_write();
                 let longest = io.now() + DRAIN_MAX;
                 let until = deadline.map_or(longest, |at| at.min(longest));
-                state.link = Link::Draining {
+                let draining = Link::Draining {
                     stream: up.stream,
                     until,
                 };
+                state.enter(Step::Drain, draining);
                 self.drain(state, io);
             }
             other => {
@@ -225,7 +219,7 @@ impl Session {
 
     // ---- losing it -------------------------------------------------------------------------------------------------
 
-    fn drop_stream(&self, state: &mut State, io: &mut Reactor) {
+    pub(super) fn drop_stream(&self, state: &mut State, io: &mut Reactor) {
         match std::mem::replace(&mut state.link, Link::Idle) {
             Link::Up(mut up) => {
                 io.unwatch(up.stream.fd());
@@ -235,10 +229,11 @@ impl Session {
                 }
             }
             Link::Connecting { stream, .. }
-            | Link::Asking { stream, .. }
+            | Link::Layering { stream, .. }
             | Link::Draining { stream, .. } => io.unwatch(stream.fd()),
             Link::Idle | Link::Resolving | Link::Waiting { .. } | Link::Queued => {}
         }
+        state.enter(Step::Drop, Link::Idle);
         self.give_turn_back(state, io);
     }
 
@@ -343,7 +338,7 @@ impl Session {
                 (a, b) => a.or(b),
             },
             Link::Waiting { until } => Some(*until),
-            Link::Connecting { deadline, .. } | Link::Asking { deadline, .. } => *deadline,
+            Link::Connecting { deadline, .. } | Link::Layering { deadline, .. } => *deadline,
             Link::Draining { .. } => Some(io.now() + DRAIN_STEP),
             Link::Idle | Link::Resolving | Link::Queued => None,
         };

@@ -8,14 +8,13 @@ use std::time::Instant;
 use bytes::Bytes;
 use zeroxide_proto::engine::{Engine, Event, PeerInfo};
 use zeroxide_proto::error::CloseReason;
-use zeroxide_proto::frame::{Frame, Kind};
-use zeroxide_proto::socket_type::SocketType;
+use zeroxide_proto::frame::{Frame, FrameKind};
 
-use super::{Link, Session, State, driver, pipe_pair};
+use super::{Link, Session, State, pipe_pair};
 use crate::budget::{Holder, Ruling, Share};
 use crate::monitor::EventKind;
 use crate::pace::{FLUSH_RUN, SLICES_MAX, WRITE_BUDGET, WRITE_MAX};
-use crate::patterns::{DropReason, Side};
+use crate::patterns::{self, DropReason, Side};
 use crate::pipe::Pipe;
 use crate::port::Origin;
 
@@ -96,8 +95,9 @@ impl Session {
                     up.engine.handle_eof(now);
                 }
                 Ok(n) => {
-                    // Less than there was room for: the kernel has no more, and tells of the next bytes by an event.
-                    up.readable = n >= room || up.hung_up || up.broken;
+                    // Less than there was room for: the kernel has no more, and tells of the next bytes by an event. A
+                    // layer may have more.
+                    up.readable = n >= room || up.hung_up || up.broken || up.stream.has_more();
                     budget = budget.saturating_sub(n);
                     up.engine.handle_input(now);
                 }
@@ -217,8 +217,8 @@ impl Session {
         up.was_ready = true;
         self.joined.store(true, Ordering::Relaxed);
         let security = &self.options.security;
-        let authenticated = up.is_authenticated(security.mechanism, security.as_server);
-        let warning = up.warning(&peer, &address);
+        let authenticated = up.is_authenticated(security);
+        let warning = up.warning(security.mechanism, &address);
         // Nobody else has it from now on, so that it need not be copied.
         drop(up.engine.take_peer());
         let mut info = peer;
@@ -273,7 +273,7 @@ impl Session {
             return false;
         };
         let renamed = |before: &Bytes, now: &Bytes| {
-            self.socket_type == SocketType::Router
+            patterns::spec(self.socket_type).is_some_and(|spec| spec.addresses_names)
                 && self.peer_name.is_none()
                 && !before.is_empty()
                 && !now.is_empty()
@@ -306,7 +306,8 @@ impl Session {
                 fill(&mut up.engine, pipe, &mut up.given);
             }
             // Behind the pipe: nothing leaves that was written after the peer was taken off the list.
-            if !up.engine.has_transmit() || !up.writable || self.is_revoked() {
+            let has_more = up.engine.has_transmit() || up.stream.has_unsent();
+            if !has_more || !up.writable || self.is_revoked() {
                 break Output::Idle;
             }
             if budget == 0 {
@@ -317,11 +318,7 @@ impl Session {
                 && pipe.as_mut().is_none_or(Pipe::is_finished);
             let mut slices: Vec<IoSlice<'_>> = Vec::with_capacity(SLICES_MAX);
             up.engine.poll_transmit(&mut slices, WRITE_MAX);
-            let sent = if is_last {
-                up.stream.send_last(&slices)
-            } else {
-                up.stream.send(&slices)
-            };
+            let sent = up.stream.send(&slices, is_last);
             drop(slices);
             match sent {
                 Ok(n) => {
@@ -333,7 +330,7 @@ impl Session {
                 }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                     up.writable = false;
-                    self.change_driver(up, *token, driver::Event::NoRoom);
+                    self.note_no_room(up, *token);
                 }
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(_) => {
@@ -432,8 +429,8 @@ fn fill(engine: &mut Engine, pipe: &mut Pipe, given: &mut u64) {
         let run = frame.load();
         engine.send(frame);
         match kind {
-            Kind::Run => *given += u64::from(run.messages),
-            Kind::Data => *given += u64::from(!more),
+            FrameKind::Run => *given += u64::from(run.messages),
+            FrameKind::Data => *given += u64::from(!more),
             _ => uncounted += u64::from(!more),
         }
     }

@@ -6,14 +6,13 @@ use std::sync::Arc;
 use zeroxide_proto::engine::PeerInfo;
 use zeroxide_proto::frame::Frame;
 use zeroxide_proto::message::Message;
-use zeroxide_proto::socket_type::SocketType;
 
 use super::core::{Core, State};
 use super::parts::PartsReceiver;
 use super::returned::Returned;
 use super::{Events, SendError};
 use crate::error::{Error, ErrorKind, Result};
-use crate::patterns::{DropReason, Turns};
+use crate::patterns::{Dialogue, DropReason, Turns};
 use crate::pipe::PipeId;
 
 #[cold]
@@ -131,7 +130,7 @@ impl Core {
         if !self.spec.can_send {
             return Err(self.only_receives());
         }
-        if !self.mailbox.is_empty() {
+        if !self.inner.is_empty() {
             self.process(state);
         }
         let result = self.hand_over(state, message);
@@ -155,7 +154,7 @@ impl Core {
         if !self.spec.can_send {
             return Err(self.only_receives());
         }
-        if !self.mailbox.is_empty() {
+        if !self.inner.is_empty() {
             self.process(state);
         }
         if self.must_receive_first(state) {
@@ -234,7 +233,7 @@ impl Core {
 
     /// Before several messages are sent or received.
     pub(super) fn begin_run(&self, state: &mut State) {
-        if !self.mailbox.is_empty() {
+        if !self.inner.is_empty() {
             self.process(state);
         }
     }
@@ -252,7 +251,7 @@ impl Core {
         if !self.spec.can_recv {
             return Err(self.only_sends());
         }
-        if !self.mailbox.is_empty() {
+        if !self.inner.is_empty() {
             self.process(state);
         }
         if let Some(returned) = state.returned.pop_front() {
@@ -272,7 +271,7 @@ impl Core {
     /// Where sending and receiving take turns, what one thread does changes what another one waits for.
     #[inline]
     fn end_turn(&self, done: bool) {
-        if done && matches!(self.spec.socket_type, SocketType::Req | SocketType::Rep) {
+        if done && self.spec.dialogue != Dialogue::Free {
             self.signal.wake();
         }
     }
@@ -368,7 +367,7 @@ impl Core {
     /// What the socket is ready for.
     pub(super) fn events_now(&self, state: &mut State) -> Events {
         self.release_line(state);
-        if !self.mailbox.is_empty() {
+        if !self.inner.is_empty() {
             self.process(state);
         }
         let readable = self.spec.can_recv
@@ -378,7 +377,7 @@ impl Core {
         let writable = self.spec.can_send
             && state.pattern.can_send(&mut state.pipes)
             && !self.must_receive_first(state);
-        let events = Events { readable, writable };
+        let events = Events::READABLE.only_if(readable) | Events::WRITABLE.only_if(writable);
         self.settle(state);
         events
     }
@@ -408,7 +407,7 @@ impl Core {
                 return self.signal.raise();
             }
             self.signal.lower();
-            if self.mailbox.is_empty() {
+            if self.inner.is_empty() {
                 return;
             }
             self.process(state);

@@ -1,12 +1,13 @@
 //! The inside of a socket: its state, the lock around it, and where it is in its life.
 
 use std::collections::{HashMap, HashSet, VecDeque};
-use std::ops::{Deref, DerefMut};
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering, fence};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, TryLockError, Weak};
+use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize};
+use std::sync::{Arc, Mutex, OnceLock, Weak};
+use std::time::Duration;
 
 use zeroxide_proto::socket_type::SocketType;
-use zeroxide_queue::mpsc::Queue;
+use zeroxide_queue::exclusive::{self, Exclusive, Serve};
+use zeroxide_queue::mpsc::Batch;
 
 use super::entries::Endpoints;
 use super::monitor::Monitor;
@@ -31,13 +32,11 @@ pub(super) struct Core {
     pub(super) registry: Arc<Registry>,
     pub(super) signal: Signal,
     phase: PhaseCell,
-    pub(super) mailbox: Queue<Post>,
-    /// Something in the mailbox must not wait for the application's next call.
-    pub(super) urgent: AtomicBool,
+    /// The state behind its lock, and what happened to the socket meanwhile.
+    pub(super) inner: Exclusive<State, Post>,
     pub(super) parts: Parts,
     /// What earlier waits say about the next one.
     pub(super) waiting: Waiting,
-    pub(super) state: Mutex<State>,
     pub(super) key: OnceLock<usize>,
     pub(super) monitors: Mutex<Vec<Monitor>>,
     /// The events that any of them wants.
@@ -74,54 +73,38 @@ pub(super) struct State {
     pub(super) guard: Option<LiveGuard>,
 }
 
-/// The lock, with the duty to look at the mailbox once more after unlocking.
-pub(super) struct Locked<'a> {
-    core: &'a Core,
-    state: Option<MutexGuard<'a, State>>,
-}
+/// The state, locked. Unlocking works off what has become urgent meanwhile.
+pub(super) type Locked<'a> = exclusive::Locked<'a, Core>;
 
-impl Deref for Locked<'_> {
-    type Target = State;
-    #[inline]
-    fn deref(&self) -> &State {
-        self.state.as_ref().expect("held until drop")
+impl Serve for Core {
+    type Value = State;
+    type Post = Post;
+
+    #[inline(always)]
+    fn exclusive(&self) -> &Exclusive<State, Post> {
+        &self.inner
     }
-}
 
-impl DerefMut for Locked<'_> {
-    #[inline]
-    fn deref_mut(&mut self) -> &mut State {
-        self.state.as_mut().expect("held until drop")
-    }
-}
-
-impl Drop for Locked<'_> {
-    #[inline]
-    fn drop(&mut self) {
-        self.state = None;
-        // Pairs with the fence in `poke`: either the poster finds the lock free, or this finds its post.
-        fence(Ordering::SeqCst);
-        if self.core.urgent.load(Ordering::Relaxed) {
-            self.core.poke();
-        }
+    fn serve(&self, state: &mut State, posts: Batch<Post>) {
+        self.work_off(state, posts);
+        self.level(state);
     }
 }
 
 impl Core {
     pub(super) fn new(registry: &Arc<Registry>, socket_type: SocketType) -> Result<Arc<Core>> {
         let spec = patterns::spec(socket_type).ok_or_else(|| Error::new(ErrorKind::Invalid))?;
-        let options = registry.with_options(|context| Options::new(socket_type, context));
+        let mut options = registry.with_options(|context| Options::new(socket_type, context));
+        if !spec.lingers {
+            options.linger = Some(Duration::ZERO);
+        }
         let core = Arc::new_cyclic(|me| Core {
             me: me.clone(),
             spec,
             registry: registry.clone(),
             signal: Signal::new(),
             phase: PhaseCell::new(),
-            mailbox: Queue::new(),
-            urgent: AtomicBool::new(false),
-            parts: Parts::default(),
-            waiting: Waiting::default(),
-            state: Mutex::new(State {
+            inner: Exclusive::new(State {
                 pattern: (spec.new)(),
                 pipes: PipeSet::new(),
                 options: Arc::new(options),
@@ -136,6 +119,8 @@ impl Core {
                 line: None,
                 guard: None,
             }),
+            parts: Parts::default(),
+            waiting: Waiting::default(),
             key: OnceLock::new(),
             monitors: Mutex::default(),
             monitor_mask: AtomicU32::new(0),
@@ -145,7 +130,7 @@ impl Core {
         });
         let user: Weak<Core> = core.me.clone();
         let key = registry.add_socket(user)?;
-        core.raw_lock().guard = Some(registry.enter());
+        core.lock().guard = Some(registry.enter());
         // Set once, right here.
         let _ = core.key.set(key);
         // The context may have been shut down between the two.
@@ -170,32 +155,14 @@ impl Core {
 
     // ---- the lock --------------------------------------------------------------------------------------------------
 
-    fn raw_lock(&self) -> MutexGuard<'_, State> {
-        // A panic under the lock is a bug of a pattern's; its socket goes on as well as it can.
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     #[inline]
     pub(super) fn lock(&self) -> Locked<'_> {
-        Locked {
-            core: self,
-            state: Some(self.raw_lock()),
-        }
+        Serve::lock(self)
     }
 
     #[inline]
     pub(super) fn try_lock(&self) -> Option<Locked<'_>> {
-        match self.state.try_lock() {
-            Ok(state) => Some(Locked {
-                core: self,
-                state: Some(state),
-            }),
-            Err(TryLockError::Poisoned(state)) => Some(Locked {
-                core: self,
-                state: Some(state.into_inner()),
-            }),
-            Err(TryLockError::WouldBlock) => None,
-        }
+        Serve::try_lock(self)
     }
 
     /// The lock of a socket that can still be used.

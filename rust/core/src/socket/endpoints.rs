@@ -7,14 +7,14 @@ use zeroxide_proto::endpoint::Endpoint;
 use super::Socket;
 use super::core::{Core, State};
 use super::entries::{Entry, What};
-use super::inproc;
 use crate::error::{Error, ErrorKind, Result};
 use crate::listener::{Listener, ListenerSeed};
-use crate::patterns::{DropReason, Side};
-use crate::pipe::PipeId;
+use crate::options::PatternOption;
+use crate::patterns::{self, DropReason, Side};
+use crate::pipe::{Limit, PipeId};
 use crate::port::{Origin, SocketPort};
 use crate::session::{Seed, Session};
-use crate::transports::{self, Transport};
+use crate::transports::{ByteTransport, MessagePort, MessageTransport, Transport};
 
 impl Socket {
     /// Binds to an endpoint and returns it resolved, wildcards filled in.
@@ -57,11 +57,28 @@ impl Socket {
 impl Core {
     fn bind(&self, text: &str) -> Result<String> {
         self.check_open()?;
-        let endpoint = parse(text)?;
-        if endpoint.scheme == inproc::SCHEME {
-            return self.bind_name(text, &endpoint.address);
+        let (transport, address) = self.transport(text, true)?;
+        match transport {
+            Transport::Bytes(transport) => self.listen(text, transport, &address),
+            Transport::Messages(transport) => self.bind_messages(text, &*transport, &address),
         }
-        let transport = self.transport(&endpoint, text, true)?;
+    }
+
+    fn connect(&self, text: &str) -> Result<String> {
+        self.check_open()?;
+        let (transport, address) = self.transport(text, false)?;
+        match transport {
+            Transport::Bytes(transport) => self.start_session(text, transport, &address),
+            Transport::Messages(transport) => self.connect_messages(text, &*transport, &address),
+        }
+    }
+
+    fn listen(
+        &self,
+        text: &str,
+        transport: &'static dyn ByteTransport,
+        address: &str,
+    ) -> Result<String> {
         let (options, source) = {
             let mut state = self.lock_open()?;
             // A descriptor is adopted once.
@@ -70,9 +87,7 @@ impl Core {
             if options.use_fd.is_some() {
                 Arc::make_mut(&mut state.options).use_fd = None;
             }
-            let source = state.endpoints.source();
-            state.endpoints.pending.push(source);
-            (options, source)
+            (options, state.endpoints.begin(None))
         };
         let seed = ListenerSeed {
             registry: self.registry.clone(),
@@ -81,33 +96,31 @@ impl Core {
             socket_type: self.spec().socket_type,
             source,
         };
-        let bound =
-            Listener::bind(seed, transport, &endpoint.address).map_err(|error| error.about(text));
+        let bound = Listener::bind(seed, transport, address).map_err(|error| error.about(text));
         let mut state = self.lock();
-        state.endpoints.pending.retain(|pending| *pending != source);
+        state.endpoints.settle(source);
         let listener = bound?;
         if let Err(error) = self.check_open() {
             listener.close();
             return Err(error);
         }
         let resolved = listener.endpoint().to_owned();
-        state.endpoints.last.clone_from(&resolved);
-        state.endpoints.entries.push(Entry {
+        self.note(
+            &mut state,
             source,
-            given: text.to_owned(),
-            resolved: resolved.clone(),
-            what: What::Listener(listener),
-        });
+            text,
+            &resolved,
+            What::Listener(listener),
+        );
         Ok(resolved)
     }
 
-    fn connect(&self, text: &str) -> Result<String> {
-        self.check_open()?;
-        let endpoint = parse(text)?;
-        if endpoint.scheme == inproc::SCHEME {
-            return self.connect_name(text, &endpoint.address);
-        }
-        let transport = self.transport(&endpoint, text, false)?;
+    fn start_session(
+        &self,
+        text: &str,
+        transport: &'static dyn ByteTransport,
+        address: &str,
+    ) -> Result<String> {
         let port = self.port()?;
         let mut state = self.lock_open()?;
         // What the I/O thread has handed over of them comes first.
@@ -120,7 +133,7 @@ impl Core {
         let options = options.map_err(|error| error.about(text))?;
         // What the address itself shows to be wrong is said now; names are looked up later.
         transport
-            .targets(&endpoint.address, &state.options)
+            .targets(address, &state.options)
             .map_err(|error| error.about(text))?;
         let (io, guard) = self.registry.choose_io(state.options.affinity)?;
         let source = state.endpoints.source();
@@ -135,7 +148,7 @@ impl Core {
             source,
             peer_name: state.pattern.take_peer_name(),
         };
-        let (session, pipe) = Session::connecting(seed, transport, &endpoint.address);
+        let (session, pipe) = Session::connecting(seed, transport, address);
         if let Some(pipe) = pipe {
             self.attach_now(
                 &mut state,
@@ -150,20 +163,122 @@ impl Core {
             self.settle(&mut state);
         }
         session.start();
-        self.note(&mut state, source, text, What::Session(session));
+        self.note(&mut state, source, text, text, What::Session(session));
         self.level(&mut state);
         drop(state);
         self.signal.wake();
         Ok(text.to_owned())
     }
 
-    /// Takes a name that was bound, or an endpoint that is being connected, into the list of the socket's endpoints.
-    pub(super) fn note(&self, state: &mut State, source: u64, text: &str, what: What) {
-        text.clone_into(&mut state.endpoints.last);
+    fn bind_messages(
+        &self,
+        text: &str,
+        transport: &dyn MessageTransport,
+        address: &str,
+    ) -> Result<String> {
+        let side = Side::Accepting;
+        let (source, port) = {
+            let mut state = self.lock_open()?;
+            let source = state.endpoints.begin(None);
+            let is_local = transport.is_local();
+            (
+                source,
+                self.message_port(&state, text, source, side, is_local)?,
+            )
+        };
+        let bound = transport
+            .bind(address, port)
+            .map_err(|error| error.about(text));
+        let mut state = self.lock();
+        state.endpoints.settle(source);
+        let bound = bound?;
+        self.check_open()?;
+        let endpoint = bound.endpoint;
+        let what = What::Bound(bound.hold);
+        self.note(&mut state, source, text, &endpoint, what);
+        Ok(endpoint)
+    }
+
+    fn connect_messages(
+        &self,
+        text: &str,
+        transport: &dyn MessageTransport,
+        address: &str,
+    ) -> Result<String> {
+        let side = Side::Connecting;
+        let is_local = transport.is_local();
+        let (source, port) = {
+            let mut state = self.lock_open()?;
+            self.process(&mut state);
+            if self.spec().single_connect && state.endpoints.is_connected(text) {
+                return Ok(text.to_owned());
+            }
+            let source = state.endpoints.begin(Some(text.to_owned()));
+            let mut port = self.message_port(&state, text, source, side, is_local)?;
+            port.peer_name = state.pattern.take_peer_name();
+            (source, port)
+        };
+        let peer_name = port.peer_name.clone();
+        let connected = transport
+            .connect(address, port)
+            .map_err(|error| error.about(text));
+        let mut state = self.lock();
+        // Another thread may have kept the pipe from being taken in at once.
+        self.process(&mut state);
+        state.endpoints.settle(source);
+        let hold = match connected {
+            Ok(hold) => hold,
+            Err(error) => {
+                if let Some(name) = peer_name {
+                    // It is the next connect's.
+                    let State { pattern, pipes, .. } = &mut *state;
+                    let _ = pattern.set(pipes, &PatternOption::ConnectRoutingId(name));
+                }
+                return Err(error);
+            }
+        };
+        self.check_open()?;
+        let what = What::Connected { hold, is_local };
+        self.note(&mut state, source, text, text, what);
+        self.level(&mut state);
+        drop(state);
+        self.signal.wake();
+        Ok(text.to_owned())
+    }
+
+    /// What a transport of messages gets with a call.
+    fn message_port(
+        &self,
+        state: &State,
+        text: &str,
+        source: u64,
+        side: Side,
+        is_local: bool,
+    ) -> Result<MessagePort> {
+        let options = &state.options;
+        Ok(MessagePort {
+            port: self.port()?,
+            socket_type: self.spec().socket_type,
+            endpoint: text.into(),
+            origin: Origin {
+                source,
+                local: is_local,
+                side,
+            },
+            limits: (Limit::outbound(options), Limit::inbound(options)),
+            conflate: patterns::conflation(options),
+            routing_id: options.routing_id.clone(),
+            peer_name: None,
+        })
+    }
+
+    /// Takes what was bound or connected into the list of the socket's endpoints.
+    fn note(&self, state: &mut State, source: u64, text: &str, resolved: &str, what: What) {
+        resolved.clone_into(&mut state.endpoints.last);
         state.endpoints.entries.push(Entry {
             source,
             given: text.to_owned(),
-            resolved: text.to_owned(),
+            resolved: resolved.to_owned(),
             what,
         });
     }
@@ -209,30 +324,36 @@ impl Core {
     /// What a bind under that text would have come to, where it names one address.
     fn resolve_bound(&self, text: &str) -> Result<Vec<String>> {
         // What no socket can be bound or connected to is a mistake of another kind.
-        let endpoint = parse(text)?;
-        if endpoint.scheme == inproc::SCHEME {
-            return Ok(Vec::new());
+        let (transport, address) = self.find_transport(text)?;
+        match transport {
+            Transport::Bytes(transport) => {
+                let options = self.lock_open()?.options.clone();
+                Ok(transport.resolved(&address, &options))
+            }
+            Transport::Messages(_) => Ok(Vec::new()),
         }
-        let transport = transports::find(&endpoint.scheme).map_err(|error| error.about(text))?;
-        let options = self.lock_open()?.options.clone();
-        Ok(transport.resolved(&endpoint.address, &options))
     }
 
     fn release_entry(&self, state: &mut State, entry: Entry) {
-        match &entry.what {
-            What::Listener(listener) => listener.close(),
-            What::BoundName(name) => {
-                self.registry.unbind_name(name, self.key());
+        let Entry { source, what, .. } = entry;
+        let what = match what {
+            What::Listener(listener) => {
+                listener.close();
+                None
             }
-            What::Session(_) | What::ConnectedName => {}
-        }
+            What::Bound(hold) => {
+                drop(hold);
+                None
+            }
+            connected => Some(connected),
+        };
         // Pipes that the I/O thread has handed over already belong to it as well.
         self.process(state);
         let linger = state.options.linger;
         let mine: Vec<PipeId> = state
             .origins
             .iter()
-            .filter(|(_, origin)| origin.source == entry.source)
+            .filter(|(_, origin)| origin.source == source)
             .map(|(id, _)| *id)
             .collect();
         for id in mine {
@@ -244,8 +365,11 @@ impl Core {
             }
             self.detach_now(state, id);
         }
-        if let What::Session(session) = &entry.what {
-            session.close(linger);
+        match what {
+            Some(What::Session(session)) => session.close(linger),
+            // With its pipe gone, the transport may have no use for the other end.
+            Some(What::Connected { hold, .. }) => drop(hold),
+            _ => {}
         }
         self.settle(state);
     }
@@ -257,32 +381,27 @@ impl Core {
         }
     }
 
-    fn transport(
-        &self,
-        endpoint: &Endpoint,
-        text: &str,
-        bind: bool,
-    ) -> Result<&'static dyn Transport> {
-        let transport = transports::find(&endpoint.scheme).map_err(|error| error.about(text))?;
+    /// The transport of an endpoint, which this socket can use, and the address there.
+    fn transport(&self, text: &str, bind: bool) -> Result<(Transport, String)> {
+        let (transport, address) = self.find_transport(text)?;
         transport
-            .check(&endpoint.address, self.spec().socket_type, bind)
+            .check(&address, self.spec().socket_type, bind)
             .map_err(|error| error.about(text))?;
-        Ok(transport)
+        Ok((transport, address))
     }
 
-    pub(super) fn port(&self) -> Result<Arc<dyn SocketPort>> {
+    fn find_transport(&self, text: &str) -> Result<(Transport, String)> {
+        let endpoint = Endpoint::parse(text)
+            .map_err(|error| Error::with(ErrorKind::Invalid, error.to_string()))?;
+        let found = self.registry.transports.find(&endpoint.scheme);
+        let transport = found.map_err(|error| error.about(text))?;
+        Ok((transport, endpoint.address))
+    }
+
+    fn port(&self) -> Result<Arc<dyn SocketPort>> {
         match self.arc() {
             Some(core) => Ok(core),
             None => Err(Error::new(ErrorKind::NotSocket)),
         }
     }
-
-    pub(super) fn key(&self) -> usize {
-        // Set right after construction; the largest number is nobody's.
-        self.key.get().copied().unwrap_or(usize::MAX)
-    }
-}
-
-fn parse(text: &str) -> Result<Endpoint> {
-    Endpoint::parse(text).map_err(|error| Error::with(ErrorKind::Invalid, error.to_string()))
 }

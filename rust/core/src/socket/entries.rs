@@ -4,16 +4,24 @@ use std::sync::Arc;
 
 use crate::listener::Listener;
 use crate::session::Session;
+use crate::transports::Hold;
 
 /// What a socket is bound to and connected with.
 #[derive(Default)]
 pub(super) struct Endpoints {
     pub(super) entries: Vec<Entry>,
-    /// Binds whose listener may accept before the call is over.
-    pub(super) pending: Vec<u64>,
+    /// Calls that are not over, and may get pipes already.
+    pub(super) pending: Vec<Pending>,
     /// What was bound or connected last.
     pub(super) last: String,
     pub(super) next_source: u64,
+}
+
+/// A bind or connect call that is under way.
+pub(super) struct Pending {
+    pub(super) source: u64,
+    /// Where it connects.
+    pub(super) connects_to: Option<String>,
 }
 
 pub(super) struct Entry {
@@ -27,8 +35,13 @@ pub(super) struct Entry {
 pub(super) enum What {
     Listener(Arc<Listener>),
     Session(Arc<Session>),
-    BoundName(String),
-    ConnectedName,
+    /// Bound by a transport of messages.
+    Bound(Hold),
+    /// Connected by a transport of messages, which may be local to the context.
+    Connected {
+        hold: Hold,
+        is_local: bool,
+    },
 }
 
 /// An endpoint that the application has bound or connected, and its state.
@@ -45,8 +58,8 @@ pub(super) enum Attached {
     Bound,
     /// The pipe knows whether the connection is up.
     Connected,
-    /// The same over inproc.
-    ConnectedName,
+    /// The same, if only a socket of this context can be there.
+    ConnectedHere,
     /// The connection ended, and is not retried (RECONNECT_IVL).
     Ended,
 }
@@ -58,10 +71,13 @@ impl Endpoints {
             source: entry.source,
             endpoint: &entry.resolved,
             attached: match &entry.what {
-                What::Listener(_) | What::BoundName(_) => Attached::Bound,
+                What::Listener(_) | What::Bound(_) => Attached::Bound,
                 What::Session(session) if session.has_ended() => Attached::Ended,
                 What::Session(_) => Attached::Connected,
-                What::ConnectedName => Attached::ConnectedName,
+                What::Connected {
+                    is_local: false, ..
+                } => Attached::Connected,
+                What::Connected { is_local: true, .. } => Attached::ConnectedHere,
             },
         })
     }
@@ -83,7 +99,8 @@ impl Endpoints {
 
     /// Whether the bind or connect call of that number still stands.
     pub(super) fn has(&self, source: u64) -> bool {
-        self.pending.contains(&source) || self.entries.iter().any(|entry| entry.source == source)
+        let is_pending = self.pending.iter().any(|call| call.source == source);
+        is_pending || self.entries.iter().any(|entry| entry.source == source)
     }
 
     /// Forgets the connects that are over, because nothing connects them again (RECONNECT_IVL).
@@ -95,17 +112,31 @@ impl Endpoints {
     }
 
     pub(super) fn is_connected(&self, endpoint: &str) -> bool {
-        self.entries
-            .iter()
-            .any(|entry| entry.is_connect() && entry.given == endpoint)
+        let connects = |call: &Pending| call.connects_to.as_deref() == Some(endpoint);
+        let is_connected = |entry: &Entry| entry.is_connect() && entry.given == endpoint;
+        self.pending.iter().any(connects) || self.entries.iter().any(is_connected)
     }
 
-    /// Takes out what stands under that endpoint, binds and connects alike: of inproc names the bind alone, if there
-    /// is one.
+    /// Begins a call that may get pipes before it is over. Returns its number.
+    pub(super) fn begin(&mut self, connects_to: Option<String>) -> u64 {
+        let source = self.source();
+        self.pending.push(Pending {
+            source,
+            connects_to,
+        });
+        source
+    }
+
+    /// The call of that number is over.
+    pub(super) fn settle(&mut self, source: u64) {
+        self.pending.retain(|call| call.source != source);
+    }
+
+    /// Takes out what stands under that endpoint, binds and connects alike: of a transport of messages the bind alone,
+    /// if there is one.
     pub(super) fn take(&mut self, endpoint: &str) -> Vec<Entry> {
-        let bound = |entry: &mut Entry| {
-            matches!(entry.what, What::BoundName(_)) && entry.resolved == endpoint
-        };
+        let bound =
+            |entry: &mut Entry| matches!(entry.what, What::Bound(_)) && entry.resolved == endpoint;
         let name = self.entries.extract_if(.., bound).next();
         match name {
             Some(name) => vec![name],
@@ -125,6 +156,6 @@ impl Endpoints {
 
 impl Entry {
     pub(super) fn is_connect(&self) -> bool {
-        matches!(self.what, What::Session(_) | What::ConnectedName)
+        matches!(self.what, What::Session(_) | What::Connected { .. })
     }
 }

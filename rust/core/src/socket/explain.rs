@@ -5,13 +5,12 @@ use std::fmt::Write as _;
 use std::ops::ControlFlow;
 use std::time::Duration;
 
-use zeroxide_proto::socket_type::SocketType;
-
+use super::Wait;
 use super::core::{Core, State};
 use super::entries::{Attached, Place};
-use super::{Socket, Wait};
 use crate::error::{Error, ErrorKind};
 use crate::options::Options;
+use crate::patterns::{Dialogue, PatternSpec};
 
 /// How many endpoints an error names. The others are counted.
 const MOST_PLACES: usize = 3;
@@ -37,17 +36,10 @@ impl Direction {
     }
 }
 
-impl Socket {
-    /// The error for a call that timed out: `Again`, with the timeout, if given, and the state of the connections at
-    /// this moment. For callers that divide one wait into several calls.
-    pub fn timed_out(&self, direction: Direction, waited: Option<Duration>) -> Error {
-        self.core().timed_out(direction, waited)
-    }
-
-    /// The error for a call that waited for `wanted` peers and found fewer: `Again`, with the state of the connections at
-    /// this moment. `what` says what the peers should be.
-    pub fn too_few(&self, found: usize, wanted: usize, what: &str) -> Error {
-        self.core().again(|state| {
+impl Core {
+    /// See [`SocketInternals::too_few`](super::SocketInternals::too_few).
+    pub(super) fn too_few(&self, found: usize, wanted: usize, what: &str) -> Error {
+        self.again(|state| {
             let place = match only_bind(state) {
                 // It would repeat the count.
                 Some(endpoint) if what == "connected" => format!(" at {endpoint}"),
@@ -57,41 +49,37 @@ impl Socket {
         })
     }
 
-    /// The endpoints and how many peers each has, for a person to read. Waits for nothing: `None` while another call
-    /// holds the socket's lock, on a closed socket, and without endpoints.
-    pub fn overview(&self) -> Option<String> {
-        self.core().check_open().ok()?;
-        let state = self.core().try_lock()?;
+    /// See [`SocketInternals::overview`](super::SocketInternals::overview).
+    pub(super) fn overview(&self) -> Option<String> {
+        self.check_open().ok()?;
+        let state = self.try_lock()?;
         let text = listed(&state, &Peers::of(&state));
         (!text.is_empty()).then_some(text)
     }
-}
 
-impl Core {
     #[cold]
     pub(super) fn only_receives(&self) -> Error {
-        let peer = match self.spec().socket_type {
-            SocketType::Sub => "PUB",
-            _ => "PUSH",
-        };
-        let name = self.spec().socket_type.name();
-        let text = format!("a {name} socket only receives; use {peer} to send to it");
-        Error::with(ErrorKind::NotSupported, text)
+        self.one_way("only receives", "send to")
     }
 
     #[cold]
     pub(super) fn only_sends(&self) -> Error {
-        let peer = match self.spec().socket_type {
-            SocketType::Pub => "SUB",
-            _ => "PULL",
-        };
-        let name = self.spec().socket_type.name();
-        let text = format!("a {name} socket only sends; use {peer} to receive from it");
+        self.one_way("only sends", "receive from")
+    }
+
+    /// The error for the direction that the type does not have.
+    fn one_way(&self, has: &str, other: &str) -> Error {
+        let socket_type = self.spec().socket_type;
+        let mut text = format!("a {socket_type} socket {has}");
+        if let Some(peer) = socket_type.peers().first() {
+            // Writing to a String cannot fail.
+            let _ = write!(text, "; use {peer} to {other} it");
+        }
         Error::with(ErrorKind::NotSupported, text)
     }
 
     /// Adds a text to the `Again` of a call with the socket's own timeout. With [`Wait::Until`], a call may be one of
-    /// several that make up a wait, and [`Socket::timed_out`] is for the end of it.
+    /// several that make up a wait, and [`SocketInternals::timed_out`](super::SocketInternals::timed_out) is for the end of it.
     #[cold]
     pub(super) fn explained(
         &self,
@@ -106,9 +94,9 @@ impl Core {
         self.timed_out(direction, timeout)
     }
 
-    fn timed_out(&self, direction: Direction, waited: Option<Duration>) -> Error {
-        let socket_type = self.spec().socket_type;
-        self.again(|state| describe(state, socket_type, direction, waited))
+    pub(super) fn timed_out(&self, direction: Direction, waited: Option<Duration>) -> Error {
+        let spec = self.spec();
+        self.again(|state| describe(state, spec, direction, waited))
     }
 
     #[cold]
@@ -182,14 +170,14 @@ impl Peers {
             Attached::Ended => "not connected, and not tried again".to_owned(),
             _ if count > 0 => "connected".to_owned(),
             Attached::Connected => "connecting".to_owned(),
-            Attached::ConnectedName => "nothing is bound there yet".to_owned(),
+            Attached::ConnectedHere => "nothing is bound there yet".to_owned(),
         }
     }
 }
 
 fn describe(
     state: &State,
-    socket_type: SocketType,
+    spec: &PatternSpec,
     direction: Direction,
     waited: Option<Duration>,
 ) -> String {
@@ -199,13 +187,13 @@ fn describe(
         None => "in time".to_owned(),
     };
     let mut text = match direction {
-        Direction::Recv if socket_type == SocketType::Req => format!("no reply arrived {waited}"),
+        Direction::Recv if spec.dialogue == Dialogue::Asks => format!("no reply arrived {waited}"),
         Direction::Recv => format!("nothing arrived {waited}"),
         Direction::Send if peers.are_none() => format!("no peer {waited}"),
         Direction::Send => format!("no room in the queue of any peer {waited}"),
     };
     text.push_str(&whereabouts(state, &peers));
-    text.push_str(&hint(state, socket_type, direction, &peers));
+    text.push_str(&hint(state, spec, direction, &peers));
     text
 }
 
@@ -249,15 +237,17 @@ fn listed(state: &State, peers: &Peers) -> String {
 }
 
 /// The likely cause, where the state of the socket shows it.
-fn hint(state: &State, socket_type: SocketType, direction: Direction, peers: &Peers) -> String {
+fn hint(state: &State, spec: &PatternSpec, direction: Direction, peers: &Peers) -> String {
     match direction {
         Direction::Recv
-            if socket_type == SocketType::Sub
+            if !spec.can_send
                 && state.pattern.topics() == Some(0)
                 && !state.options.invert_matching =>
         {
-            "; this SUB socket has no subscription, and subscribe(\"\") receives everything"
-                .to_owned()
+            format!(
+                "; this {} socket has no subscription, and subscribe(\"\") receives everything",
+                spec.socket_type
+            )
         }
         Direction::Send if peers.are_none() && peers.pipes > 0 => {
             format!("; the queue is full ({})", marks(&state.options))
@@ -278,11 +268,12 @@ fn marks(options: &Options) -> String {
 #[cfg(test)]
 mod tests {
     use zeroxide_proto::message::Message;
+    use zeroxide_proto::socket_type::SocketType;
 
     use super::*;
     use crate::context::Context;
-    use crate::options::Value;
-    use crate::options::ids;
+    use crate::options::{Value, ids};
+    use crate::socket::{Socket, SocketInternals};
 
     fn sent(socket: &Socket) -> Error {
         let failed = socket.send(Message::from_frames(["x".into()]), Wait::Default);

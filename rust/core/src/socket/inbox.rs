@@ -1,10 +1,13 @@
 //! What happens to a socket's pipes: posted by whoever it happens to, worked off under the lock.
 //!
 //! Posting locks nothing. What must not wait for the application's next call is worked off by the poster itself if the
-//! lock is free, and otherwise by its holder, who looks again after unlocking.
+//! lock is free, and otherwise by its holder, after unlocking (`zeroxide_queue::exclusive`).
 
+use std::any::Any;
+use std::sync::PoisonError;
 use std::sync::atomic::{Ordering, fence};
-use std::sync::{PoisonError, TryLockError};
+
+use zeroxide_queue::mpsc::Batch;
 
 use super::core::{Core, State};
 use super::post::Post;
@@ -19,41 +22,26 @@ const UNREAD_MAX: usize = 1000;
 
 impl Core {
     fn post(&self, post: Post, urgent: bool) {
-        self.mailbox.push(post);
+        self.inner.post(post);
         // Pairs with the fence of whoever makes the descriptor.
         fence(Ordering::SeqCst);
         // A descriptor has to be at its true level, which only work on the mailbox can tell.
         if urgent || self.signal.has_descriptor() {
-            self.urgent.store(true, Ordering::SeqCst);
-            self.poke();
+            self.inner.urge(self);
         }
         self.signal.wake();
     }
 
-    /// Works the mailbox off unless somebody else is inside, who will.
-    pub(super) fn poke(&self) {
-        loop {
-            fence(Ordering::SeqCst);
-            if !self.urgent.load(Ordering::SeqCst) {
-                return;
-            }
-            let mut state = match self.state.try_lock() {
-                Ok(state) => state,
-                Err(TryLockError::Poisoned(state)) => state.into_inner(),
-                Err(TryLockError::WouldBlock) => return,
-            };
-            self.process(&mut state);
-            self.level(&mut state);
-        }
-    }
-
     /// Works the mailbox off.
     pub(super) fn process(&self, state: &mut State) {
-        self.urgent.store(false, Ordering::SeqCst);
+        let posts = self.inner.take(state);
+        self.work_off(state, posts);
+    }
+
+    pub(super) fn work_off(&self, state: &mut State, posts: Batch<Post>) {
         state.pipes.publish_gathered();
-        let mut count = 0usize;
-        for post in self.mailbox.take_all() {
-            count += 1;
+        let count = posts.len();
+        for post in posts {
             match post {
                 Post::Attach {
                     pipe,
@@ -249,5 +237,9 @@ impl SocketPort for Core {
         if self.wants(event.kind) {
             self.send_event(&event);
         }
+    }
+
+    fn hold_context(&self) -> Box<dyn Any + Send + Sync> {
+        Box::new(self.registry.enter())
     }
 }

@@ -4,13 +4,12 @@ use std::os::fd::{AsRawFd, RawFd};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, MutexGuard, PoisonError, Weak};
 
-use zeroxide_proto::socket_type::SocketType;
-
 use super::core::Core;
 use super::monitor::{Listener, Monitor};
 use super::{Socket, Wait, limit};
 use crate::error::{Error, ErrorKind, Result};
 use crate::monitor::{EventQueue, Found, MonitorEvent, Over};
+use crate::patterns::FOR_EVENTS;
 use crate::signal::Woken;
 
 /// The events of a socket, one after the other, until it or this is closed.
@@ -118,14 +117,14 @@ impl Socket {
     pub fn monitor(&self, endpoint: &str, mask: u32) -> Result<()> {
         let core = self.core();
         core.check_open()?;
-        if !endpoint.starts_with("inproc://") {
+        if !core.registry.transports.is_local(endpoint) {
             return Err(Error::with(
                 ErrorKind::NoProtocol,
                 format!("{endpoint}: events go over inproc only"),
             ));
         }
         self.stop_monitor();
-        let pair = Socket::new(&core.registry, SocketType::Pair)?;
+        let pair = Socket::new(&core.registry, FOR_EVENTS)?;
         pair.bind(endpoint)?;
         core.add_monitor(Monitor {
             to: Listener::Pair(pair),

@@ -30,7 +30,8 @@ impl Socket {
     ///
     /// # Errors
     /// `NotSupported` unless this is a PUB or XPUB; `Terminated`, `NotSocket`.
-    pub fn count_subscribed(&self, topic: &[u8]) -> Result<usize> {
+    pub fn count_subscribed(&self, topic: impl AsRef<[u8]>) -> Result<usize> {
+        let topic = topic.as_ref();
         self.count(|core, state| subscribed(core, state, topic))
     }
 
@@ -40,7 +41,13 @@ impl Socket {
     /// # Errors
     /// As [`count_subscribed`](Self::count_subscribed); `Again` when there are fewer in the end, which the text says;
     /// `Interrupted`.
-    pub fn wait_subscribed(&self, topic: &[u8], count: usize, wait: Wait) -> Result<usize> {
+    pub fn wait_subscribed(
+        &self,
+        topic: impl AsRef<[u8]>,
+        count: usize,
+        wait: Wait,
+    ) -> Result<usize> {
+        let topic = topic.as_ref();
         self.wait_for(count, wait, "subscribed", |core, state| {
             subscribed(core, state, topic)
         })
@@ -71,7 +78,7 @@ impl Socket {
             }
             if let Err(error) = self.wait(ticket, deadline) {
                 return Err(match error.kind() {
-                    ErrorKind::Again => self.too_few(counted, wanted, what),
+                    ErrorKind::Again => self.core().too_few(counted, wanted, what),
                     _ => error,
                 });
             }

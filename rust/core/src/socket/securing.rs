@@ -3,11 +3,12 @@
 use std::sync::Arc;
 
 use zeroize::Zeroizing;
+use zeroxide_proto::mechanisms::{curve::CURVE, plain::PLAIN};
 
 use super::Socket;
 use crate::access::{AllowList, Gate, Key, Passwords};
 use crate::error::{Error, ErrorKind, Result};
-use crate::options::{Security, SecurityMechanism};
+use crate::options::{Security, ids};
 
 impl Socket {
     /// Makes this a CURVE server: peers prove who they are, everything is encrypted, and only the keys of `allowed` come
@@ -36,10 +37,10 @@ impl Socket {
     /// `Invalid` when the socket is bound or connected already: that would stay as it is. `Terminated`, `NotSocket`.
     pub fn secure_server(&self, secret_key: &Key, allowed: &AllowList) -> Result<()> {
         self.secure(|security| {
-            security.public_key = None;
-            security.secret_key = Some(Zeroizing::new(*secret_key));
+            security.remove(ids::CURVE_PUBLICKEY);
+            security.store(ids::CURVE_SECRETKEY, secret_key.to_vec());
             security.gate = Some(Gate::Keys(allowed.clone()));
-            (SecurityMechanism::Curve, true)
+            security.set_role(&CURVE, true);
         })
     }
 
@@ -54,10 +55,10 @@ impl Socket {
             None => crate::access::curve_keypair()?.1.into(),
         };
         self.secure(|security| {
-            security.public_key = None;
-            security.secret_key = Some(secret_key);
-            security.server_key = Some(*server_key);
-            (SecurityMechanism::Curve, false)
+            security.remove(ids::CURVE_PUBLICKEY);
+            security.store(ids::CURVE_SECRETKEY, secret_key.to_vec());
+            security.store(ids::CURVE_SERVERKEY, server_key.to_vec());
+            security.set_role(&CURVE, false);
         })
     }
 
@@ -69,7 +70,7 @@ impl Socket {
     pub fn password_server(&self, users: &Passwords) -> Result<()> {
         self.secure(|security| {
             security.gate = Some(Gate::Users(users.clone()));
-            (SecurityMechanism::Plain, true)
+            security.set_role(&PLAIN, true);
         })
     }
 
@@ -85,16 +86,13 @@ impl Socket {
             ));
         }
         self.secure(|security| {
-            security.username = user.as_bytes().to_vec().into();
-            security.password = password.to_vec().into();
-            (SecurityMechanism::Plain, false)
+            security.store(ids::PLAIN_USERNAME, user.as_bytes().to_vec());
+            security.store(ids::PLAIN_PASSWORD, password.to_vec());
+            security.set_role(&PLAIN, false);
         })
     }
 
-    fn secure(
-        &self,
-        settings: impl FnOnce(&mut Security) -> (SecurityMechanism, bool),
-    ) -> Result<()> {
+    fn secure(&self, settings: impl FnOnce(&mut Security)) -> Result<()> {
         let mut state = self.core().lock_open()?;
         self.core().process(&mut state);
         if !state.endpoints.is_empty() {
@@ -105,9 +103,7 @@ impl Socket {
         }
         let security = &mut Arc::make_mut(&mut state.options).security;
         security.gate = None;
-        let (mechanism, as_server) = settings(security);
-        security.mechanism = mechanism;
-        security.as_server = as_server;
+        settings(security);
         Ok(())
     }
 }

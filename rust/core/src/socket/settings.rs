@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::Socket;
 use super::core::State;
 use crate::error::{Error, ErrorKind, Result};
-use crate::options::{OptionRow, PatternOption, Value, ids, pattern_option};
+use crate::options::{OptionRow, PatternOption, Value, ids};
 use crate::pipe::Limit;
 
 impl Socket {
@@ -19,8 +19,9 @@ impl Socket {
         let core = self.core();
         let mut state = core.lock_open()?;
         core.process(&mut state);
+        core.spec().check_option(OptionRow::find(id)?)?;
         Arc::make_mut(&mut state.options).set(id, value)?;
-        if let Some(option) = pattern_option(core.spec().socket_type, id, value) {
+        if let Some(option) = core.spec().option(id, value) {
             let option = option?;
             let state = &mut *state;
             state.pattern.set(&mut state.pipes, &option)?;
@@ -73,12 +74,7 @@ impl Socket {
                 core.check_open()?;
                 Ok(Value::Int(i64::from(self.rcvmore())))
             }
-            ids::EVENTS => {
-                let events = self.events()?;
-                Ok(Value::Int(
-                    i64::from(events.readable) | i64::from(events.writable) << 1,
-                ))
-            }
+            ids::EVENTS => Ok(Value::Int(self.events()?.bits().into())),
             ids::FD => Ok(Value::Int(i64::from(self.fd()?))),
             ids::LAST_ENDPOINT => Ok(Value::from(core.lock_open()?.endpoints.last())),
             ids::ROUTING_ID => {
@@ -90,7 +86,7 @@ impl Socket {
             }
             ids::TOPICS_COUNT => {
                 let mut state = core.lock_open()?;
-                OptionRow::find(id)?.check_socket(core.spec().socket_type)?;
+                core.spec().check_option(OptionRow::find(id)?)?;
                 // What subscribers have said meanwhile counts.
                 core.process(&mut state);
                 Ok(Value::Int(state.pattern.topics().unwrap_or(0) as i64))

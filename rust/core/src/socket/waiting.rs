@@ -6,15 +6,25 @@ use std::time::Instant;
 
 use super::core::{Core, State};
 use crate::pace::is_soon;
-use crate::pipe::{Line, Loan, Look};
+use crate::pipe::{Line, Loan, Look, PipeId};
 use crate::signal::{Beside, Woken};
 
 /// What a thread can do while it waits.
 pub(super) struct Outlook {
-    /// The connection that it may read from.
-    line: Option<Arc<dyn Line>>,
+    /// The connection that it may read from, and the pipe that it fills.
+    line: Option<(Arc<dyn Line>, PipeId)>,
     /// Something was sent that may be answered.
     awaits_answer: bool,
+}
+
+/// How a wait for a message ended.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Waited {
+    /// The thread has read messages into this pipe, and nobody else knows of them: call
+    /// [`note_came_in`](Core::note_came_in) with the lock.
+    CameIn(PipeId),
+    /// For another reason.
+    Woken(Woken),
 }
 
 impl Core {
@@ -22,10 +32,13 @@ impl Core {
     pub(super) fn outlook(&self, state: &mut State) -> Outlook {
         let rhythm = std::mem::take(&mut state.rhythm);
         let line = match state.pipes.only() {
-            Some(pipe) if self.waiting.may_read_now(&rhythm) => pipe.line(),
+            Some((id, pipe)) if self.waiting.may_read_now(&rhythm) => {
+                pipe.line().map(|line| (line, id))
+            }
             _ => None,
         };
-        let before = std::mem::replace(&mut state.line, line.as_ref().map(Arc::downgrade));
+        let weak = line.as_ref().map(|(line, _)| Arc::downgrade(line));
+        let before = std::mem::replace(&mut state.line, weak);
         if line.is_none()
             && let Some(before) = before.and_then(|line| line.upgrade())
         {
@@ -52,71 +65,118 @@ impl Core {
         line.is_some_and(|line| line.take_in())
     }
 
-    /// Waits until the ticket is stale.
+    /// Messages came into a pipe whose reader was not told.
+    pub(super) fn note_came_in(&self, state: &mut State, id: PipeId) {
+        if state.pipes.get(id).is_some() {
+            state.pattern.readable(&mut state.pipes, id);
+            self.settle(state);
+        }
+        // There may be more than one, and others who wait.
+        self.signal.wake();
+    }
+
+    /// Waits until the ticket is stale, or a message came in.
     pub(super) fn wait_for_message(
         &self,
         outlook: &Outlook,
         ticket: u32,
         deadline: Option<Instant>,
-    ) -> Woken {
+    ) -> Waited {
         let spins = self.waiting.may_spin_now(outlook.awaits_answer);
-        if let Some(line) = &outlook.line
+        if let Some((line, id)) = &outlook.line
             && let Some(loan) = line.take_over()
         {
             let start = Instant::now();
-            let woken = self.drive(&**line, loan, spins, ticket, deadline);
-            let soon = woken == Some(Woken::Notified)
-                && is_soon(start.elapsed())
-                && !self.signal.has_others();
-            line.give_back(loan, soon);
+            let driven = self.drive(&**line, loan, spins, ticket, start, deadline);
+            let paused = match driven {
+                Driven::CameIn { paused } => paused,
+                Driven::Woken(woken) => {
+                    let soon = woken == Woken::Notified
+                        && is_soon(start.elapsed())
+                        && !self.signal.has_others();
+                    line.give_back(loan, soon);
+                    soon
+                }
+                Driven::Elsewhere => {
+                    line.give_back(loan, false);
+                    false
+                }
+            };
             // A thread that began to watch meanwhile found the connection in use, and relies on this.
-            if soon && self.signal.has_others() {
+            if paused && self.signal.has_others() {
                 line.release();
             }
-            self.waiting.note_read(woken.is_some());
-            if let Some(woken) = woken {
-                return woken;
+            self.waiting.note_read(driven != Driven::Elsewhere);
+            match driven {
+                Driven::CameIn { .. } => return Waited::CameIn(*id),
+                Driven::Woken(woken) => return Waited::Woken(woken),
+                Driven::Elsewhere => {}
             }
         } else if spins && self.waiting.spin(|| self.signal.ticket() != ticket) {
-            return Woken::Notified;
+            return Waited::Woken(Woken::Notified);
         }
-        self.signal.wait(ticket, deadline)
+        Waited::Woken(self.signal.wait(ticket, deadline))
     }
 
-    /// Reads from the connection until the ticket is stale. Returns `None` if the wait has to go on without it.
+    /// Reads from the connection until a message came in or the ticket is stale.
     fn drive(
         &self,
         line: &dyn Line,
         loan: Loan,
         spins: bool,
         ticket: u32,
+        start: Instant,
         deadline: Option<Instant>,
-    ) -> Option<Woken> {
+    ) -> Driven {
+        // While others watch, the connection must not be left unread between two waits.
+        let look_now = |hung_up| {
+            let since = (!self.signal.has_others()).then_some(start);
+            line.look(loan, hung_up, since)
+        };
         let mut look = Look::Again;
         if spins
             && self.waiting.spin(|| {
                 if look == Look::Again {
-                    look = line.look(loan, false);
+                    look = look_now(false);
                 }
-                self.signal.ticket() != ticket
+                matches!(look, Look::CameIn { .. }) || self.signal.ticket() != ticket
             })
+            && !matches!(look, Look::CameIn { .. })
         {
-            return Some(Woken::Notified);
+            return Driven::Woken(Woken::Notified);
         }
-        while look == Look::Again {
+        loop {
+            match look {
+                Look::Again => {}
+                Look::CameIn { paused } => return Driven::CameIn { paused },
+                Look::Elsewhere => return Driven::Elsewhere,
+            }
             match self.signal.wait_beside(ticket, loan.fd, deadline) {
-                Beside::Ready => look = line.look(loan, false),
-                Beside::HungUp => look = line.look(loan, true),
-                Beside::Woken(woken) => return Some(woken),
-                Beside::Impossible => break,
+                Beside::Ready => look = look_now(false),
+                Beside::HungUp => look = look_now(true),
+                Beside::Woken(woken) => return Driven::Woken(woken),
+                Beside::Impossible => return Driven::Elsewhere,
             }
             // A peer that sends parts of a message without a pause keeps the descriptor readable all the time.
-            if self.signal.ticket() == ticket && deadline.is_some_and(|at| at <= Instant::now()) {
-                return Some(Woken::TimedOut);
+            if look == Look::Again
+                && self.signal.ticket() == ticket
+                && deadline.is_some_and(|at| at <= Instant::now())
+            {
+                return Driven::Woken(Woken::TimedOut);
             }
         }
-        None
     }
+}
+
+/// How a thread came to stop reading from a connection.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Driven {
+    /// Messages came in. The loan is over, or paused.
+    CameIn { paused: bool },
+    /// It was woken for another reason.
+    Woken(Woken),
+    /// The wait has to go on without the connection.
+    Elsewhere,
 }
 
 #[cfg(test)]

@@ -7,8 +7,6 @@ use std::ptr;
 
 use socket2::SockAddr;
 
-use crate::error::{Error, ErrorKind, Result};
-
 /// The addresses of this machine.
 ///
 /// # Errors
@@ -69,25 +67,16 @@ unsafe fn address_of(address: *const libc::sockaddr) -> Option<SocketAddr> {
     copy.ok()?.1.as_socket()
 }
 
-/// The number of an interface, given by name or as a number.
-///
-/// # Errors
-/// `NoDevice` if there is none with that name.
-pub(crate) fn index(name: &str) -> Result<u32> {
+/// The number of an interface, given by name or as a number; `None` if there is none with that name.
+pub(crate) fn index(name: &str) -> Option<u32> {
     if let Ok(number) = name.parse() {
-        return Ok(number);
+        return Some(number);
     }
-    let unknown = || {
-        Error::with(
-            ErrorKind::NoDevice,
-            format!("no interface is called {name}"),
-        )
-    };
-    let name = CString::new(name).map_err(|_| unknown())?;
+    let name = CString::new(name).ok()?;
     // SAFETY: the name is a C string.
     match unsafe { libc::if_nametoindex(name.as_ptr()) } {
-        0 => Err(unknown()),
-        number => Ok(number),
+        0 => None,
+        number => Some(number),
     }
 }
 
@@ -97,10 +86,10 @@ mod tests {
 
     #[test]
     fn interfaces_have_numbers() {
-        assert_eq!(index("lo").unwrap(), 1);
-        assert_eq!(index("7").unwrap(), 7);
+        assert_eq!(index("lo"), Some(1));
+        assert_eq!(index("7"), Some(7));
         for name in ["nope", "l\0o", ""] {
-            assert_eq!(index(name).unwrap_err().kind(), ErrorKind::NoDevice);
+            assert_eq!(index(name), None);
         }
     }
 

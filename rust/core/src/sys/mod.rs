@@ -1,32 +1,37 @@
 //! System calls. This is the only module of this crate in which `unsafe` is allowed, and the interface to other
-//! systems.
+//! systems: no other module names a system call, an error number of the system, or the crates libc and rustix
+//! (`tests/seams.rs`).
 //!
 //! The requirements on each file, if another system gets its own:
 //!
-//! * [`epoll`]: edge-triggered readiness of many descriptors, both directions at once, each with a 64-bit key; a wait
+//! * [`selector`]: edge-triggered readiness of many descriptors, both directions at once, each with a 64-bit key; a wait
 //!   that a signal interrupts returns no events.
-//! * [`eventfd`]: a descriptor that any thread can make readable; one drain is sufficient after several signals.
-//! * [`futex`]: waits for a word to change, and reports that a signal handler ran meanwhile.
+//! * [`wake_fd`]: a descriptor that any thread can make readable; one drain is sufficient after several signals.
+//! * [`word`]: waits for a word to change, and reports that a signal handler ran meanwhile.
 //! * [`stream`]: reads and writes a connected socket without blocking, without signals, and without accessing
 //!   uninitialised memory.
 //! * [`thread`]: threads that receive no signals, with a name, a priority and a set of CPUs.
 //! * [`parting`]: threads that sleep instead of being ended from outside in the middle of a call.
 //! * [`poll`]: readiness of a few descriptors of the application, once.
+//! * [`errno`]: the numbers of errors.
+//! * [`local`]: the addresses of Unix domain sockets, and their peers.
 //! * [`interfaces`]: the addresses of the network interfaces.
 //! * [`memory`]: returns the allocator's free memory to the system; reports the limit of a process, and whether memory
 //!   is available.
 
 #![allow(unsafe_code)]
 
-pub(crate) mod epoll;
-pub(crate) mod eventfd;
-pub(crate) mod futex;
+pub(crate) mod errno;
 pub(crate) mod interfaces;
+pub(crate) mod local;
 pub(crate) mod memory;
 pub(crate) mod parting;
 pub(crate) mod poll;
+pub(crate) mod selector;
 pub(crate) mod stream;
 pub(crate) mod thread;
+pub(crate) mod wake_fd;
+pub(crate) mod word;
 
 use std::time::{Duration, Instant};
 

@@ -2,13 +2,12 @@
 //! signal.
 
 use std::cell::Cell;
+use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, RawFd};
 use std::time::Instant;
 
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
-
-use crate::error::{Error, ErrorKind, Result};
 
 /// The events to wait for, or those that were found.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -56,12 +55,12 @@ fn polled_alarm<'a>() -> Option<PollFd<'a>> {
 /// passed.
 ///
 /// # Errors
-/// `Interrupted` if a signal handler ran, or if only the alarm is ready; `Invalid` for a negative number; and the
+/// `Interrupted` if a signal handler ran, or if only the alarm is ready; `InvalidInput` for a negative number; and the
 /// system's errors.
-pub(crate) fn wait(fds: &[(RawFd, Ready)], deadline: Option<Instant>) -> Result<Vec<Ready>> {
+pub(crate) fn wait(fds: &[(RawFd, Ready)], deadline: Option<Instant>) -> io::Result<Vec<Ready>> {
     if let Some((fd, _)) = fds.iter().find(|(fd, _)| *fd < 0) {
-        return Err(Error::with(
-            ErrorKind::Invalid,
+        return Err(io::Error::new(
+            io::ErrorKind::InvalidInput,
             format!("{fd} is not a file descriptor"),
         ));
     }
@@ -78,15 +77,14 @@ pub(crate) fn wait(fds: &[(RawFd, Ready)], deadline: Option<Instant>) -> Result<
     let timeout = super::time_until(deadline);
     match poll(&mut polled, timeout.as_ref()) {
         Ok(1) if polled.len() > fds.len() && !polled[fds.len()].revents().is_empty() => {
-            Err(Error::new(ErrorKind::Interrupted))
+            Err(Errno::INTR.into())
         }
         Ok(_) => Ok(polled
             .iter()
             .zip(fds)
             .map(|(fd, (_, wanted))| found(fd.revents(), *wanted))
             .collect()),
-        Err(Errno::INTR) => Err(Error::new(ErrorKind::Interrupted)),
-        Err(errno) => Err(Error::from(std::io::Error::from(errno))),
+        Err(errno) => Err(errno.into()),
     }
 }
 
@@ -104,15 +102,15 @@ pub(crate) struct Either {
 /// Waits until one of two descriptors is readable, or the deadline passes; then neither is.
 ///
 /// # Errors
-/// `Interrupted` if a signal handler ran, or if only the alarm is ready; `Invalid` if `fd` is not an open descriptor;
+/// `Interrupted` if a signal handler ran, or if only the alarm is ready; `InvalidInput` if `fd` is not an open descriptor;
 /// and the system's errors.
 pub(crate) fn either(
     fd: RawFd,
     other: BorrowedFd<'_>,
     deadline: Option<Instant>,
-) -> Result<Either> {
+) -> io::Result<Either> {
     if fd < 0 {
-        return Err(Error::new(ErrorKind::Invalid));
+        return Err(io::ErrorKind::InvalidInput.into());
     }
     // SAFETY: as in `wait`.
     let fd = unsafe { BorrowedFd::borrow_raw(fd) };
@@ -126,19 +124,16 @@ pub(crate) fn either(
     let mut polled = [fd, other, alarm];
     let polled = &mut polled[..count];
     match poll(polled, super::time_until(deadline).as_ref()) {
-        Ok(1) if count == 3 && !polled[2].revents().is_empty() => {
-            Err(Error::new(ErrorKind::Interrupted))
-        }
+        Ok(1) if count == 3 && !polled[2].revents().is_empty() => Err(Errno::INTR.into()),
         Ok(_) if polled[0].revents().contains(PollFlags::NVAL) => {
-            Err(Error::new(ErrorKind::Invalid))
+            Err(io::ErrorKind::InvalidInput.into())
         }
         Ok(_) => Ok(Either {
             first: !polled[0].revents().is_empty(),
             hung_up: polled[0].revents().intersects(over),
             other: !polled[1].revents().is_empty(),
         }),
-        Err(Errno::INTR) => Err(Error::new(ErrorKind::Interrupted)),
-        Err(errno) => Err(Error::from(std::io::Error::from(errno))),
+        Err(errno) => Err(errno.into()),
     }
 }
 

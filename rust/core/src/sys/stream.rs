@@ -1,13 +1,15 @@
 //! Reads and writes connected sockets, and adopts descriptors from outside.
 
 use std::io::{self, IoSlice};
+use std::net::SocketAddr;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::time::Duration;
 
 use rustix::buffer::spare_capacity;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::io::{FdFlags, retry_on_intr};
-use rustix::net::{RecvFlags, SendAncillaryBuffer, SendFlags, Shutdown};
+use rustix::io::{Errno, FdFlags, retry_on_intr};
+use rustix::net::{RecvFlags, SendAncillaryBuffer, SendFlags, Shutdown, SocketFlags};
+use socket2::SockRef;
 
 /// The maximum number of slices in one system call.
 const MAX_SLICES: usize = 1024;
@@ -121,6 +123,48 @@ pub(crate) fn limit_backoff(fd: BorrowedFd<'_>, longest: Duration) -> io::Result
         0 => Ok(()),
         _ => Err(io::Error::last_os_error()),
     }
+}
+
+/// Why there is no connection to accept.
+pub(crate) enum NotAccepted {
+    /// None waits.
+    NoneWaits,
+    /// The process has no descriptor left.
+    OwnLimit,
+    /// The system has no descriptor left.
+    SystemLimit,
+    /// The system has no buffer left.
+    NoBuffer,
+    Other(io::Error),
+}
+
+/// Accepts one connection from a listening descriptor, with its peer's internet address if it has one.
+pub(crate) fn accept(fd: BorrowedFd<'_>) -> Result<(OwnedFd, Option<SocketAddr>), NotAccepted> {
+    let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
+    match retry_on_intr(|| rustix::net::acceptfrom_with(fd, flags)) {
+        Ok((fd, peer)) => Ok((fd, peer.and_then(|peer| SocketAddr::try_from(peer).ok()))),
+        Err(Errno::AGAIN) => Err(NotAccepted::NoneWaits),
+        Err(Errno::MFILE) => Err(NotAccepted::OwnLimit),
+        Err(Errno::NFILE) => Err(NotAccepted::SystemLimit),
+        Err(Errno::NOBUFS) => Err(NotAccepted::NoBuffer),
+        Err(errno) => Err(NotAccepted::Other(errno.into())),
+    }
+}
+
+/// Whether an attempt to connect that returned this error goes on in the background. An interrupted one does, like a
+/// slow one.
+pub(crate) fn is_under_way(error: &io::Error) -> bool {
+    matches!(error.raw_os_error(), Some(libc::EINPROGRESS | libc::EINTR))
+}
+
+/// Ends a connection whose peer acknowledges nothing for `longest`; `None` = the system's default.
+pub(crate) fn limit_silence(socket: SockRef<'_>, longest: Option<Duration>) -> io::Result<()> {
+    socket.set_tcp_user_timeout(longest)
+}
+
+/// Sends and receives on one interface only.
+pub(crate) fn bind_to_interface(socket: SockRef<'_>, name: &str) -> io::Result<()> {
+    socket.bind_device(Some(name.as_bytes()))
 }
 
 /// Closes the sending direction.

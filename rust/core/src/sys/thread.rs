@@ -5,9 +5,20 @@ use std::mem::MaybeUninit;
 use std::ptr;
 use std::thread::{self, JoinHandle};
 
-pub(crate) use crate::options::ThreadSettings;
-
 use rustix::thread::{CpuSet, sched_setaffinity};
+
+/// The settings of a thread.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct ThreadSettings {
+    /// Its name; the kernel shows the first 15 bytes.
+    pub(crate) name: String,
+    /// Real-time priority, or with an ordinary policy any value above 0 to run at the best niceness.
+    pub(crate) priority: Option<i32>,
+    /// One of the `SCHED_*` numbers.
+    pub(crate) policy: Option<i32>,
+    /// The CPUs on which it may run; empty leaves the affinity unchanged.
+    pub(crate) cpus: Vec<usize>,
+}
 
 /// Starts a thread in which no signal handler ever runs, so that every signal goes to a thread of the program, and
 /// interrupts its wait.

@@ -17,13 +17,12 @@ use std::time::{Duration, Instant};
 use socket2::{Domain, SockAddr, Socket, Type};
 use zeroxide_proto::socket_type::SocketType;
 
-use super::{Listen, Opening, Stream, Target, Targets, Transport};
+use super::{ByteTransport, Listen, Opening, Stream, Target, Targets};
 use crate::error::{Error, ErrorKind, Result};
 use crate::options::{CredentialFilter, Options};
+use crate::sys::local::{self, LONGEST_PATH};
 use crate::sys::stream::adopt;
 
-/// The maximum length of a path in a socket address, without the terminating zero.
-const LONGEST_PATH: usize = 107;
 /// The number of attempts for a path that another program changes at the same time.
 const ATTEMPTS: usize = 8;
 /// The time after which a socket without a listener is tested again, in case it belongs to a program that does not use
@@ -37,7 +36,7 @@ pub(super) struct Ipc;
 
 pub(super) static IPC: Ipc = Ipc;
 
-impl Transport for Ipc {
+impl ByteTransport for Ipc {
     fn scheme(&self) -> &'static str {
         "ipc"
     }
@@ -82,7 +81,6 @@ impl Transport for Ipc {
             Ok(()) => Ok(Opening {
                 stream: OwnedFd::from(socket).into(),
                 connected: true,
-                proxy: None,
             }),
             // Unlike TCP, no attempt continues in the background: the listener's backlog is full.
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
@@ -128,8 +126,8 @@ impl Listen for IpcListener {
             return Ok(None);
         };
         if !self.filter.is_empty() {
-            let peer = rustix::net::sockopt::socket_peercred(&fd)?;
-            let (uid, gid, pid) = (peer.uid.as_raw(), peer.gid.as_raw(), peer.pid.as_raw_pid());
+            let peer = local::peer_credentials(&fd)?;
+            let (uid, gid, pid) = (peer.user, peer.group, peer.process);
             if !self.filter.admits(uid, gid, pid) {
                 let text =
                     format!("IPC_FILTER does not admit user {uid}, group {gid}, process {pid}");
@@ -180,7 +178,7 @@ impl Owned {
 
 /// The endpoint of a Unix socket address.
 pub(super) fn endpoint(address: &SockAddr) -> String {
-    match (address.as_pathname(), address.as_abstract_namespace()) {
+    match (address.as_pathname(), local::name(address)) {
         (Some(path), _) => format!("ipc://{}", path.display()),
         (None, Some(name)) => format!("ipc://@{}", String::from_utf8_lossy(name)),
         (None, None) => String::new(),
@@ -202,9 +200,8 @@ fn socket_address(address: &str) -> Result<SockAddr> {
         );
         return Err(Error::with(ErrorKind::NameTooLong, text));
     }
-    // An abstract name begins with a zero byte.
     match address.strip_prefix('@') {
-        Some(name) => Ok(SockAddr::unix(format!("\0{name}"))?),
+        Some(name) => Ok(local::nameless_path(name)?),
         None => Ok(SockAddr::unix(address)?),
     }
 }
@@ -376,12 +373,7 @@ fn make_way(path: &Path, target: &SockAddr) -> Result<()> {
 fn is_alive(target: &SockAddr) -> Result<bool> {
     match new_socket()?.connect(target) {
         Ok(()) => Ok(true),
-        Err(error) => match error.raw_os_error() {
-            Some(libc::ECONNREFUSED | libc::ENOENT) => Ok(false),
-            // A full backlog, another type of socket, or no permission to test: in use.
-            Some(libc::EAGAIN | libc::EPROTOTYPE | libc::EACCES | libc::EPERM) => Ok(true),
-            _ => Err(error.into()),
-        },
+        Err(error) => local::shows_listener(&error).ok_or_else(|| error.into()),
     }
 }
 

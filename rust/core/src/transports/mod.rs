@@ -1,10 +1,13 @@
-//! Transports, which provide connections.
+//! Transports: where sockets bind and connect, and what they exchange there.
 //!
-//! A transport knows its addresses and how to listen and connect there. From then on a connection is a [`Stream`], the
-//! same for all transports. A new transport is one file that ends in a `static` and one line in [`TRANSPORTS`]. inproc
-//! is not one of them, because its messages never become bytes.
+//! A [`ByteTransport`] knows its addresses and how to listen and connect there. From then on a connection is a
+//! [`Stream`], the same for all of them. A [`MessageTransport`] exchanges messages as they are, through pipes. A new
+//! transport of either kind is one file and one line in [`TRANSPORTS`].
 
+mod inproc;
 mod ipc;
+mod layers;
+mod messages;
 mod socks;
 mod tcp;
 
@@ -12,19 +15,22 @@ use std::fmt;
 use std::io::{self, IoSlice};
 use std::net::{IpAddr, SocketAddr};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
 
 use socket2::{SockAddr, SockRef};
+use zeroxide_proto::endpoint::Endpoint;
 use zeroxide_proto::socket_type::SocketType;
 
-pub(crate) use self::socks::Socks;
+use self::layers::{Layer, Layers};
+pub use self::messages::{Bound, Hold, MessagePipe, MessagePort, MessageTransport};
 use crate::error::{Error, ErrorKind, Result};
 use crate::options::Options;
 use crate::resolver::Job;
-use crate::sys::stream::{self, Acks};
+use crate::sys::local;
+use crate::sys::stream::{self, Acks, NotAccepted};
 
-/// Listening and connecting at one kind of address.
-pub(crate) trait Transport: Send + Sync {
+/// Listening and connecting at one kind of address, for streams of bytes.
+pub(crate) trait ByteTransport: Send + Sync {
     /// The scheme before `://`.
     fn scheme(&self) -> &'static str;
 
@@ -110,8 +116,6 @@ pub(crate) struct Opening {
     /// Whether it is established. If not, it is established or has failed once it is writable: call
     /// [`Stream::take_error`].
     pub(crate) connected: bool,
-    /// The conversation with a proxy that must precede the one with the peer.
-    pub(crate) proxy: Option<Box<Socks>>,
 }
 
 /// A connected, non-blocking byte stream.
@@ -120,52 +124,225 @@ pub(crate) struct Stream {
     fd: OwnedFd,
     /// None over ipc, and before it is connected.
     peer: Option<SocketAddr>,
+    /// The protocols between the descriptor and ZMTP, if there are any.
+    layers: Option<Box<Layers>>,
+}
+
+/// A row of [`TRANSPORTS`].
+enum Row {
+    Bytes(&'static dyn ByteTransport),
+    /// Each context makes its own.
+    Messages(fn() -> Arc<dyn MessageTransport>),
 }
 
 /// All transports.
-pub(crate) static TRANSPORTS: &[&dyn Transport] = &[&tcp::TCP, &ipc::IPC];
+static TRANSPORTS: &[Row] = &[
+    Row::Messages(inproc::new),
+    Row::Bytes(&tcp::TCP),
+    Row::Bytes(&ipc::IPC),
+];
 
-/// The transport of a scheme.
-///
-/// # Errors
-/// `NoProtocol` if there is none.
-pub(crate) fn find(scheme: &str) -> Result<&'static dyn Transport> {
-    let found = TRANSPORTS
-        .iter()
-        .find(|transport| transport.scheme() == scheme);
-    found.copied().ok_or_else(|| {
-        let known: Vec<_> = TRANSPORTS
-            .iter()
-            .map(|transport| transport.scheme())
-            .collect();
-        let lower = scheme.to_ascii_lowercase();
-        let hint = match known.contains(&lower.as_str()) || lower == "inproc" {
-            true => format!("; did you mean '{lower}'?"),
-            false => String::new(),
+/// Transports that every ZeroMQ has. libzmq has no such capabilities.
+const ALWAYS: [&str; 2] = ["tcp", "inproc"];
+
+/// Whether a transport is built in that not every ZeroMQ has.
+pub(crate) fn is_capability(scheme: &str) -> bool {
+    !ALWAYS.contains(&scheme) && Transports::new().find(scheme).is_ok()
+}
+
+/// A transport, as a context has it.
+#[derive(Clone)]
+pub(crate) enum Transport {
+    Bytes(&'static dyn ByteTransport),
+    Messages(Arc<dyn MessageTransport>),
+}
+
+/// The transports of one context.
+pub(crate) struct Transports {
+    all: RwLock<Vec<Transport>>,
+}
+
+impl Transports {
+    pub(crate) fn new() -> Transports {
+        let of = |row: &Row| match row {
+            Row::Bytes(transport) => Transport::Bytes(*transport),
+            Row::Messages(new) => Transport::Messages(new()),
         };
-        let text = format!(
-            "no transport is called '{scheme}'; there are inproc, {}{hint}",
-            known.join(", ")
-        );
-        Error::with(ErrorKind::NoProtocol, text)
-    })
+        Transports {
+            all: RwLock::new(TRANSPORTS.iter().map(of).collect()),
+        }
+    }
+
+    /// The transport of a scheme.
+    ///
+    /// # Errors
+    /// `NoProtocol` if there is none.
+    pub(crate) fn find(&self, scheme: &str) -> Result<Transport> {
+        let all = self.all();
+        let found = all.iter().find(|transport| transport.scheme() == scheme);
+        found.cloned().ok_or_else(|| {
+            let known: Vec<_> = all.iter().map(Transport::scheme).collect();
+            let lower = scheme.to_ascii_lowercase();
+            let hint = match known.contains(&lower.as_str()) {
+                true => format!("; did you mean '{lower}'?"),
+                false => String::new(),
+            };
+            let text = format!(
+                "no transport is called '{scheme}'; there are {}{hint}",
+                known.join(", ")
+            );
+            Error::with(ErrorKind::NoProtocol, text)
+        })
+    }
+
+    /// Adds a transport.
+    ///
+    /// # Errors
+    /// `AddressInUse` if another one has its scheme.
+    pub(crate) fn add(&self, transport: Transport) -> Result<()> {
+        let mut all = self.all.write().unwrap_or_else(PoisonError::into_inner);
+        let scheme = transport.scheme();
+        if all.iter().any(|known| known.scheme() == scheme) {
+            let text = format!("a transport is called '{scheme}' already");
+            return Err(Error::with(ErrorKind::AddressInUse, text));
+        }
+        all.push(transport);
+        Ok(())
+    }
+
+    /// Whether an endpoint can only be reached within this context.
+    pub(crate) fn is_local(&self, endpoint: &str) -> bool {
+        let messages = self.find_messages(endpoint);
+        messages.is_some_and(|(transport, _)| transport.is_local())
+    }
+
+    /// The port of this context that is bound to an endpoint.
+    pub(crate) fn bound_port(&self, endpoint: &str) -> Option<MessagePort> {
+        let (transport, address) = self.find_messages(endpoint)?;
+        transport.bound_port(&address)
+    }
+
+    /// The context was shut down.
+    pub(crate) fn on_shutdown(&self) {
+        let all = self.all().clone();
+        for transport in all {
+            if let Transport::Messages(transport) = transport {
+                transport.on_shutdown();
+            }
+        }
+    }
+
+    fn find_messages(&self, endpoint: &str) -> Option<(Arc<dyn MessageTransport>, String)> {
+        let endpoint = Endpoint::parse(endpoint).ok()?;
+        match self.find(&endpoint.scheme) {
+            Ok(Transport::Messages(transport)) => Some((transport, endpoint.address)),
+            _ => None,
+        }
+    }
+
+    fn all(&self) -> RwLockReadGuard<'_, Vec<Transport>> {
+        self.all.read().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Transport {
+    fn scheme(&self) -> &str {
+        match self {
+            Transport::Bytes(transport) => transport.scheme(),
+            Transport::Messages(transport) => transport.scheme(),
+        }
+    }
+
+    /// Checks an address without using it.
+    ///
+    /// # Errors
+    /// As the transport's own `check`.
+    pub(crate) fn check(&self, address: &str, socket: SocketType, bind: bool) -> Result<()> {
+        match self {
+            Transport::Bytes(transport) => transport.check(address, socket, bind),
+            Transport::Messages(transport) => transport.check(address, socket, bind),
+        }
+    }
+}
+
+/// The byte transport of a scheme.
+#[cfg(test)]
+pub(crate) fn find(scheme: &str) -> Result<&'static dyn ByteTransport> {
+    let bytes = TRANSPORTS.iter().filter_map(|row| match row {
+        Row::Bytes(transport) => Some(*transport),
+        Row::Messages(_) => None,
+    });
+    let mut bytes = bytes.filter(|transport| transport.scheme() == scheme);
+    bytes.next().ok_or(Error::new(ErrorKind::NoProtocol))
 }
 
 impl Stream {
+    /// Puts a layer between the descriptor and ZMTP, on top of others.
+    pub(crate) fn with_layer(mut self, layer: impl Layer + 'static) -> Stream {
+        self.layers.get_or_insert_default().push(Box::new(layer));
+        self
+    }
+
     /// Appends received bytes to the buffer, up to its capacity. 0 means the end of the stream.
-    pub(crate) fn recv(&self, buffer: &mut Vec<u8>) -> io::Result<usize> {
+    #[inline]
+    pub(crate) fn recv(&mut self, buffer: &mut Vec<u8>) -> io::Result<usize> {
+        if self.layers.is_some() {
+            return self.recv_through_layers(buffer);
+        }
         stream::recv(self.fd(), buffer)
     }
 
-    /// Sends as many bytes as the kernel accepts now.
-    pub(crate) fn send(&self, slices: &[IoSlice<'_>]) -> io::Result<usize> {
-        stream::send(self.fd(), slices, false)
+    /// Whether [`recv`](Self::recv) may return something of which the kernel will not notify, because a layer holds it.
+    #[inline]
+    pub(crate) fn has_more(&self) -> bool {
+        self.layers.as_ref().is_some_and(|layers| layers.has_more())
     }
 
-    /// Like [`send`](Self::send), for the last bytes: the end of the stream, which must follow at once, is sent in the
-    /// same packet.
-    pub(crate) fn send_last(&self, slices: &[IoSlice<'_>]) -> io::Result<usize> {
-        stream::send(self.fd(), slices, true)
+    /// Sends as many bytes as the kernel accepts now. With `is_last`, the end of the stream must follow at once, and is
+    /// sent in the same packet.
+    #[inline]
+    pub(crate) fn send(&mut self, slices: &[IoSlice<'_>], is_last: bool) -> io::Result<usize> {
+        match &mut self.layers {
+            None => stream::send(self.fd(), slices, is_last),
+            Some(layers) => layers.send(self.fd.as_fd(), slices, is_last),
+        }
+    }
+
+    /// Whether a layer holds bytes that [`send`](Self::send) sends when the kernel has room.
+    #[inline]
+    pub(crate) fn has_unsent(&self) -> bool {
+        self.layers
+            .as_ref()
+            .is_some_and(|layers| layers.has_unsent())
+    }
+
+    /// Whether a layer has to shake hands before the stream can be used.
+    pub(crate) fn is_opening(&self) -> bool {
+        self.layers
+            .as_ref()
+            .is_some_and(|layers| layers.is_opening())
+    }
+
+    /// Goes on with the handshakes of the layers. Returns whether they are complete.
+    ///
+    /// # Errors
+    /// The reason why they will never be complete.
+    pub(crate) fn advance(&mut self) -> Result<bool> {
+        match &mut self.layers {
+            None => Ok(true),
+            Some(layers) => layers.advance(self.fd.as_fd()),
+        }
+    }
+
+    #[cold]
+    fn recv_through_layers(&mut self, buffer: &mut Vec<u8>) -> io::Result<usize> {
+        match &mut self.layers {
+            Some(layers) if !layers.are_over() => layers.recv(self.fd.as_fd(), buffer),
+            _ => {
+                self.layers = None;
+                stream::recv(self.fd(), buffer)
+            }
+        }
     }
 
     /// Whether a connection attempt has succeeded.
@@ -222,7 +399,10 @@ impl Stream {
     }
 
     /// Closes the sending direction.
-    pub(crate) fn shutdown_write(&self) {
+    pub(crate) fn shutdown_write(&mut self) {
+        if let Some(layers) = &mut self.layers {
+            layers.finish(self.fd.as_fd());
+        }
         // This only fails if the connection is gone.
         let _ = stream::shutdown_write(self.fd());
     }
@@ -240,8 +420,8 @@ impl Stream {
     pub(crate) fn peer_address(&self) -> String {
         match self.peer {
             Some(peer) => plain_ip(peer.ip()).to_string(),
-            None => rustix::net::sockopt::socket_peercred(&self.fd)
-                .map(|peer| format!(":{}:{}:{}", peer.uid, peer.gid, peer.pid))
+            None => local::peer_credentials(&self.fd)
+                .map(|peer| format!(":{}:{}:{}", peer.user, peer.group, peer.process))
                 .unwrap_or_default(),
         }
     }
@@ -274,7 +454,11 @@ impl Target {
 
 impl From<OwnedFd> for Stream {
     fn from(fd: OwnedFd) -> Stream {
-        Stream { fd, peer: None }
+        Stream {
+            fd,
+            peer: None,
+            layers: None,
+        }
     }
 }
 
@@ -285,27 +469,22 @@ impl fmt::Display for Target {
 }
 
 /// Accepts one connection from a listening descriptor, with its peer's address.
-fn accept(fd: BorrowedFd<'_>) -> Result<Option<(OwnedFd, Option<rustix::net::SocketAddrAny>)>> {
-    use rustix::io::Errno;
-    use rustix::net::SocketFlags;
-    let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
-    match rustix::io::retry_on_intr(|| rustix::net::acceptfrom_with(fd, flags)) {
-        Ok(accepted) => Ok(Some(accepted)),
-        Err(Errno::AGAIN) => Ok(None),
-        Err(Errno::MFILE) => Err(Error::with(
+fn accept(fd: BorrowedFd<'_>) -> Result<Option<(OwnedFd, Option<SocketAddr>)>> {
+    let (kind, text) = match stream::accept(fd) {
+        Ok(accepted) => return Ok(Some(accepted)),
+        Err(NotAccepted::NoneWaits) => return Ok(None),
+        Err(NotAccepted::OwnLimit) => (
             ErrorKind::TooManySockets,
             "no descriptor is left for a new connection",
-        )),
-        Err(Errno::NFILE) => Err(Error::with(
+        ),
+        Err(NotAccepted::SystemLimit) => (
             ErrorKind::TooManySockets,
             "the system has no descriptor left",
-        )),
-        Err(Errno::NOBUFS) => Err(Error::with(
-            ErrorKind::NoMemory,
-            "the system has no buffer left",
-        )),
-        Err(errno) => Err(errno.into()),
-    }
+        ),
+        Err(NotAccepted::NoBuffer) => (ErrorKind::NoMemory, "the system has no buffer left"),
+        Err(NotAccepted::Other(error)) => return Err(error.into()),
+    };
+    Err(Error::with(kind, text))
 }
 
 /// A socket address as an endpoint.

@@ -1,16 +1,21 @@
 //! The client side of SOCKS5 (RFC 1928), with user name and password if the proxy requires them (RFC 1929).
 //!
-//! A value without I/O: it returns bytes to send and takes received bytes, cut anywhere. Names are passed unchanged to
+//! A [`Layer`] that is over once the proxy has connected. Names are passed unchanged to
 //! the proxy, which resolves them. A reply has at most [`REPLY_MAX`] bytes, and nothing is stored beyond one.
 
+use std::io;
 use std::net::IpAddr;
 use std::sync::Arc;
 
+use super::layers::{Layer, Phase};
 use crate::error::{Error, ErrorKind, Result};
+use crate::sys::errno;
 
 const VERSION: u8 = 5;
 /// The version of the user name and password exchange.
 const AUTHENTICATION: u8 = 1;
+
+const GONE: &str = "the proxy ended the connection";
 
 /// Methods of authentication.
 const NONE: u8 = 0;
@@ -131,6 +136,9 @@ pub(crate) struct Socks {
     awaits: Reply,
     outgoing: Vec<u8>,
     received: Vec<u8>,
+    phase: Phase,
+    /// The bytes after the last reply, which are the peer's.
+    behind: Vec<u8>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -147,17 +155,9 @@ impl Socks {
             request,
             awaits: Reply::Method,
             received: Vec::new(),
+            phase: Phase::Opening,
+            behind: Vec::new(),
         }
-    }
-
-    /// The bytes to send now.
-    pub(crate) fn poll_transmit(&self) -> &[u8] {
-        &self.outgoing
-    }
-
-    /// Records that `count` of these bytes were sent.
-    pub(crate) fn transmitted(&mut self, count: usize) {
-        self.outgoing.drain(..count.min(self.outgoing.len()));
     }
 
     /// Processes received bytes. Once the connection is established, returns the bytes after the reply, which are the
@@ -165,7 +165,7 @@ impl Socks {
     ///
     /// # Errors
     /// If the proxy refuses, with its reason in words, or does not use SOCKS5.
-    pub(crate) fn handle_input<'a>(&mut self, mut bytes: &'a [u8]) -> Result<Option<&'a [u8]>> {
+    fn hear<'a>(&mut self, mut bytes: &'a [u8]) -> Result<Option<&'a [u8]>> {
         loop {
             let missing = self.reply_len().saturating_sub(self.received.len());
             let (now, later) = bytes.split_at(missing.min(bytes.len()));
@@ -254,9 +254,52 @@ impl Socks {
     }
 }
 
+impl Layer for Socks {
+    fn phase(&self) -> Phase {
+        self.phase
+    }
+
+    fn handle_input(&mut self, bytes: &[u8]) -> Result<()> {
+        if let Some(behind) = self.hear(bytes)? {
+            self.behind = behind.to_vec();
+            self.phase = Phase::Over;
+        }
+        Ok(())
+    }
+
+    fn handle_end(&mut self, error: Option<io::Error>) -> Result<()> {
+        Err(match error {
+            None => Error::with(ErrorKind::ConnectionRefused, GONE),
+            Some(error) => Error::from(error).about(GONE),
+        })
+    }
+
+    fn has_input(&self) -> bool {
+        !self.behind.is_empty()
+    }
+
+    fn poll_input(&mut self, buffer: &mut Vec<u8>) {
+        let room = buffer.capacity() - buffer.len();
+        let count = self.behind.len().min(room);
+        buffer.extend(self.behind.drain(..count));
+    }
+
+    fn handle_output(&mut self, _: &[u8]) -> usize {
+        0
+    }
+
+    fn poll_transmit(&self) -> &[u8] {
+        &self.outgoing
+    }
+
+    fn transmitted(&mut self, count: usize) {
+        self.outgoing.drain(..count.min(self.outgoing.len()));
+    }
+}
+
 fn garbage(what: std::fmt::Arguments<'_>) -> Error {
     let text = format!("the proxy does not speak SOCKS5: it answered {what}");
-    Error::with(ErrorKind::Os(libc::EPROTO), text)
+    Error::with(ErrorKind::Os(errno::PROTOCOL), text)
 }
 
 fn refusal(code: u8) -> Error {
@@ -305,9 +348,9 @@ mod tests {
     /// Feeds `bytes` in two pieces; returns the bytes after the last reply.
     fn feed(socks: &mut Socks, bytes: &[u8], cut: usize) -> Result<Option<Vec<u8>>> {
         let (first, second) = bytes.split_at(cut);
-        let before = socks.handle_input(first)?.map(<[u8]>::to_vec);
+        let before = socks.hear(first)?.map(<[u8]>::to_vec);
         match before {
-            None => Ok(socks.handle_input(second)?.map(<[u8]>::to_vec)),
+            None => Ok(socks.hear(second)?.map(<[u8]>::to_vec)),
             Some(behind) => Ok(Some([&behind, second].concat())),
         }
     }
@@ -316,21 +359,21 @@ mod tests {
     fn a_name_is_left_to_the_proxy() {
         let mut socks = socks(to_name("collector.example"), "", "");
         assert_eq!(said(&mut socks), [5, 1, 0]);
-        assert_eq!(socks.handle_input(&[5, 0]).unwrap(), None);
+        assert_eq!(socks.hear(&[5, 0]).unwrap(), None);
         let expected = [&[5, 1, 0, 3, 17][..], b"collector.example", &[0x15, 0xb3]].concat();
         assert_eq!(said(&mut socks), expected);
         let reply = [5, 0, 0, 1, 127, 0, 0, 1, 0x15, 0xb3];
-        assert_eq!(socks.handle_input(&reply).unwrap(), Some(&[][..]));
+        assert_eq!(socks.hear(&reply).unwrap(), Some(&[][..]));
         assert!(socks.poll_transmit().is_empty());
     }
 
     #[test]
     fn literal_addresses_travel_as_such() {
         let mut v4 = socks(Destination::Ip([10, 0, 0, 7].into()), "", "");
-        v4.handle_input(&[5, 0]).unwrap();
+        v4.hear(&[5, 0]).unwrap();
         assert_eq!(said(&mut v4)[3..], [5, 1, 0, 1, 10, 0, 0, 7, 0x15, 0xb3]);
         let mut v6 = socks(Destination::Ip(Ipv6Addr::LOCALHOST.into()), "", "");
-        v6.handle_input(&[5, 0]).unwrap();
+        v6.hear(&[5, 0]).unwrap();
         let mut expected = vec![5, 1, 0, 4];
         expected.extend(Ipv6Addr::LOCALHOST.octets());
         expected.extend([0x15, 0xb3]);
@@ -341,12 +384,12 @@ mod tests {
     fn credentials_are_sent_only_to_a_proxy_that_requests_them() {
         let mut wants = socks(to_name("h"), "mole", "");
         assert_eq!(said(&mut wants), [5, 2, 0, 2]);
-        wants.handle_input(&[5, 2]).unwrap();
+        wants.hear(&[5, 2]).unwrap();
         assert_eq!(said(&mut wants), *b"\x01\x04mole\x00");
-        wants.handle_input(&[1, 0]).unwrap();
+        wants.hear(&[1, 0]).unwrap();
         assert_eq!(said(&mut wants), *b"\x05\x01\x00\x03\x01h\x15\xb3");
         let mut does_not = socks(to_name("h"), "mole", "secret");
-        does_not.handle_input(&[5, 0]).unwrap();
+        does_not.hear(&[5, 0]).unwrap();
         assert_eq!(said(&mut does_not)[4..], *b"\x05\x01\x00\x03\x01h\x15\xb3");
     }
 
@@ -370,7 +413,7 @@ mod tests {
                 let mut socks = socks(to_name("host"), "user", "password");
                 let whole = reply.len() - greeting.len();
                 for (index, byte) in reply[..whole].iter().enumerate() {
-                    let done = socks.handle_input(&[*byte]).unwrap().is_some();
+                    let done = socks.hear(&[*byte]).unwrap().is_some();
                     assert_eq!(done, index + 1 == whole);
                 }
             }
@@ -405,7 +448,7 @@ mod tests {
             fails("", &reply, kind, &format!("code {code}"));
             fails("", &[5, 0, 5, code], kind, &format!("code {code}"));
         }
-        let garbage = ErrorKind::Os(libc::EPROTO);
+        let garbage = ErrorKind::Os(errno::PROTOCOL);
         fails("", b"HTTP/1.1 400", garbage, "72 for a SOCKS version");
         fails("", &[4, 0x5a], garbage, "4 for a SOCKS version");
         fails("", &[5, 1], garbage, "method 1");
@@ -447,7 +490,7 @@ mod tests {
         let fits = "x".repeat(255);
         let mut socks = socks(to_name(&fits), &fits, &fits);
         assert_eq!(said(&mut socks), [5, 2, 0, 2]);
-        socks.handle_input(&[5, 2]).unwrap();
+        socks.hear(&[5, 2]).unwrap();
         assert_eq!(said(&mut socks).len(), 1 + 256 + 256);
     }
 }

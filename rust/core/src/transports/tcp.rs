@@ -13,7 +13,7 @@ use zeroxide_proto::socket_type::SocketType;
 
 use self::address::{Address, Host};
 use super::socks::{Destination, Request, Socks};
-use super::{Listen, Opening, Stream, Target, Targets, Transport};
+use super::{ByteTransport, Listen, Opening, Stream, Target, Targets};
 use crate::error::{Error, ErrorKind, Result};
 use crate::options::{AddressFilter, Options};
 use crate::resolver::{self, HostPort, Job};
@@ -24,7 +24,7 @@ pub(super) struct Tcp;
 
 pub(super) static TCP: Tcp = Tcp;
 
-impl Transport for Tcp {
+impl ByteTransport for Tcp {
     fn scheme(&self) -> &'static str {
         "tcp"
     }
@@ -106,25 +106,17 @@ impl Transport for Tcp {
         }
         let connected = match socket.connect(&target.address) {
             Ok(()) => true,
-            // An interrupted attempt continues in the background, like a slow one.
-            Err(error) => match error.raw_os_error() {
-                Some(libc::EINPROGRESS | libc::EINTR) => false,
-                _ => return Err(Error::from(error).about(target)),
-            },
+            Err(error) if stream::is_under_way(&error) => false,
+            Err(error) => return Err(Error::from(error).about(target)),
         };
         let mut stream = Stream::from(OwnedFd::from(socket));
         if connected {
             stream.take_error()?;
         }
-        let proxy = target
-            .request
-            .clone()
-            .map(|request| Box::new(Socks::new(request)));
-        Ok(Opening {
-            stream,
-            connected,
-            proxy,
-        })
+        if let Some(request) = &target.request {
+            stream = stream.with_layer(Socks::new(request.clone()));
+        }
+        Ok(Opening { stream, connected })
     }
 }
 
@@ -140,7 +132,6 @@ impl Listen for TcpListener {
         let Some((fd, peer)) = super::accept(self.fd())? else {
             return Ok(None);
         };
-        let peer = peer.and_then(|peer| SocketAddr::try_from(peer).ok());
         if !self.filters.is_empty() {
             let admitted = peer
                 .is_some_and(|peer| self.filters.iter().any(|filter| filter.contains(peer.ip())));
@@ -152,7 +143,10 @@ impl Listen for TcpListener {
                 ));
             }
         }
-        Ok(Some(Stream { fd, peer }))
+        Ok(Some(Stream {
+            peer,
+            ..Stream::from(fd)
+        }))
     }
 
     fn endpoint(&self) -> String {
@@ -338,7 +332,7 @@ fn tune(socket: &Socket, domain: Domain, options: &Options) -> Result<()> {
         socket.set_recv_buffer_size(size)?;
     }
     if options.tcp_maxrt.is_some() {
-        socket.set_tcp_user_timeout(options.tcp_maxrt)?;
+        stream::limit_silence(SockRef::from(socket), options.tcp_maxrt)?;
     }
     if options.tos != 0 {
         let tos = u32::from(options.tos);
@@ -350,15 +344,13 @@ fn tune(socket: &Socket, domain: Domain, options: &Options) -> Result<()> {
     }
     if !options.bind_to_device.is_empty() {
         let device = &options.bind_to_device;
-        socket
-            .bind_device(Some(device.as_bytes()))
-            .map_err(|error| {
-                let hint = match error.raw_os_error() {
-                    Some(libc::EPERM) => " needs CAP_NET_RAW",
-                    _ => "",
-                };
-                Error::from(error).about(format_args!("BINDTODEVICE {device}{hint}"))
-            })?;
+        stream::bind_to_interface(SockRef::from(socket), device).map_err(|error| {
+            let hint = match error.kind() {
+                io::ErrorKind::PermissionDenied => " needs CAP_NET_RAW",
+                _ => "",
+            };
+            Error::from(error).about(format_args!("BINDTODEVICE {device}{hint}"))
+        })?;
     }
     Ok(())
 }

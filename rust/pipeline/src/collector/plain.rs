@@ -10,8 +10,7 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use zeroxide::{
-    Context, ErrorKind, Frame, Message, POLLIN, PollItem, Socket, SocketType, Target, Value, Wait,
-    ids,
+    Context, ErrorKind, Events, Frame, Message, PollItem, Socket, SocketType, Value, Wait, ids,
 };
 use zeroxide_log::{Batch, BatchBuilder, Row};
 
@@ -74,6 +73,7 @@ impl Gatherer {
             endpoints.push(address.attach(&socket)?);
             sockets.push(socket);
         }
+        let first_router = sockets.len();
         for address in &plain.dealer {
             let address = Address::parse(address, Side::Bind);
             let socket = open(context, SocketType::Router, config, &address)?;
@@ -85,6 +85,7 @@ impl Gatherer {
         let stop = Arc::new(AtomicBool::new(false));
         let gathering = Gathering {
             sockets: sockets.clone(),
+            first_router,
             framing: plain.clone(),
             flush_after: config.flush_after,
             flush_rows: usize::try_from(config.flush_rows)
@@ -186,6 +187,8 @@ fn open(
 /// The state of the thread.
 struct Gathering {
     sockets: Vec<Socket>,
+    /// The ROUTER sockets are the last ones, from this index on.
+    first_router: usize,
     framing: Plain,
     flush_after: Duration,
     flush_rows: usize,
@@ -225,7 +228,7 @@ impl Gathering {
         let mut got = false;
         for index in 0..self.sockets.len() {
             let socket = self.sockets[index].clone();
-            let is_router = socket.socket_type() == SocketType::Router;
+            let is_router = index >= self.first_router;
             match socket.recv_batch(TURN, Wait::Dont) {
                 Ok(messages) => {
                     got = true;
@@ -306,18 +309,13 @@ impl Gathering {
         let mut items: Vec<PollItem<'_>> = self
             .sockets
             .iter()
-            .map(Target::Socket)
-            .chain([Target::Fd(self.woken.fd())])
-            .map(|target| PollItem {
-                target,
-                events: POLLIN,
-                revents: 0,
-            })
+            .map(|socket| PollItem::socket(socket, Events::READABLE))
+            .chain([PollItem::fd(self.woken.fd(), Events::READABLE)])
             .collect();
         let due = self.since.map(|since| since + self.flush_after);
         match zeroxide::poll(&mut items, due) {
             Ok(_) => {
-                if items.last().is_some_and(|item| item.revents != 0) {
+                if items.last().is_some_and(|item| !item.revents.is_empty()) {
                     self.woken.clear();
                 }
                 true

@@ -5,7 +5,7 @@ use std::sync::mpsc::{Receiver, TryRecvError};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use zeroxide::{ErrorKind, Message, POLLIN, PUBLIC_KEY, PeerInfo, PollItem, Socket, Target, Wait};
+use zeroxide::{ErrorKind, Events, Message, PUBLIC_KEY, PeerInfo, PollItem, Socket, Wait};
 use zeroxide_log::Reader;
 
 use crate::clock::wall;
@@ -167,15 +167,13 @@ impl Server {
 
     /// Waits for a message, an event of another thread, or the next deadline.
     fn rest(&self, due: Instant) -> zeroxide::Result<()> {
-        let mut items =
-            [Target::Socket(&self.router), Target::Fd(self.woken.fd())].map(|target| PollItem {
-                target,
-                events: POLLIN,
-                revents: 0,
-            });
+        let mut items = [
+            PollItem::socket(&self.router, Events::READABLE),
+            PollItem::fd(self.woken.fd(), Events::READABLE),
+        ];
         match zeroxide::poll(&mut items, Some(due)) {
             Ok(_) => {
-                if items[1].revents != 0 {
+                if !items[1].revents.is_empty() {
                     self.woken.clear();
                 }
                 Ok(())

@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use zeroxide::{POLLIN, PollItem, Socket, Target, Wait, poll};
+use zeroxide::{Events, PollItem, Socket, Wait, poll};
 use zeroxide_log::{Batch, LogError};
 
 use crate::clock::wall;
@@ -311,11 +311,7 @@ impl Worker {
             let fulls = self.conversations.iter().flat_map(|c| &c.full);
             let due = due.chain(fulls.map(|full| full.retry_at));
             let due = due.chain(linger).min();
-            let item = |socket| PollItem {
-                target: Target::Socket(socket),
-                events: POLLIN,
-                revents: 0,
-            };
+            let item = |socket| PollItem::socket(socket, Events::READABLE);
             let links = self
                 .conversations
                 .iter()

@@ -4,14 +4,13 @@ use super::{Engine, Event, PeerInfo, State, traffic};
 use crate::command;
 use crate::decoder::Limits;
 use crate::error::{CloseReason, ProtocolError};
-use crate::frame::{Frame, Kind};
+use crate::frame::{Frame, FrameKind};
 use crate::framing::Framing;
 use crate::greeting::{Peer, Progress, mechanism_name};
 use crate::legacy;
 use crate::mechanisms::{
     self, Cipher, Credentials, Greeted, Local, Mechanism, MechanismConfig, Verdict, null,
 };
-use crate::socket_type::SocketType;
 use bytes::Bytes;
 use std::sync::Arc;
 use zeroize::Zeroizing;
@@ -231,9 +230,9 @@ impl Engine {
             return Err(ProtocolError::Metadata("no Socket-Type").into());
         };
         let ours = self.config.socket_type;
-        let socket_type = match SocketType::from_name(name) {
-            Some(theirs) if ours.compatible(theirs) => theirs,
-            _ => {
+        let socket_type = match ours.peer_named(name) {
+            Some(theirs) => theirs,
+            None => {
                 let theirs = name[..name.len().min(20)].escape_ascii().to_string();
                 let error = ProtocolError::SocketType { ours, theirs };
                 let data = command::error_data(&error.to_string());
@@ -310,7 +309,7 @@ impl Engine {
         let Some(frame) = self.decoder.decode()? else {
             return Ok(false);
         };
-        if frame.more() || frame.kind() != Kind::Data {
+        if frame.more() || frame.kind() != FrameKind::Data {
             return Err(ProtocolError::UnexpectedCommand {
                 expected: "a routing id in one frame",
                 got: "another frame".to_owned(),
@@ -329,7 +328,7 @@ impl Engine {
         self.start_traffic(info, None);
         if unversioned && self.traffic.publishes() {
             // Such a subscriber filters for itself and never sends subscriptions.
-            let everything = Frame::with_kind(Kind::Subscribe, b"");
+            let everything = Frame::with_kind(FrameKind::Subscribe, b"");
             self.events.push_back(Event::Frame(everything));
         }
         Ok(true)

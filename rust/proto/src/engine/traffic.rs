@@ -6,7 +6,7 @@ use super::{Engine, EngineConfig, Event};
 use crate::command::{self, MAX_COMMAND};
 use crate::decoder::{Limits, Meter};
 use crate::error::CloseReason;
-use crate::frame::{Frame, Kind};
+use crate::frame::{Frame, FrameKind};
 use crate::mechanisms::{Cipher, Content};
 use crate::message::PART;
 use crate::run;
@@ -38,7 +38,7 @@ pub(super) fn limits(config: &EngineConfig) -> Limits {
         // Parts take memory in addition to their bytes, which must not exceed the memory for the bytes.
         frames: config.max_frames.min(frames_for(message)),
         // A topic may be as long as a message.
-        command: if subscribers_may_call(config.socket_type) {
+        command: if config.socket_type.publishes() {
             message
                 .saturating_add(command::SUBSCRIBE.len() as u64)
                 .max(MAX_COMMAND)
@@ -55,14 +55,10 @@ fn frames_for(bytes: u64) -> usize {
     usize::try_from(bytes).map_or(usize::MAX, |bytes| (bytes / PART).max(ALWAYS))
 }
 
-fn subscribers_may_call(socket_type: SocketType) -> bool {
-    matches!(socket_type, SocketType::Pub | SocketType::Xpub)
-}
-
 impl Traffic {
     pub(super) fn new(socket_type: SocketType) -> Traffic {
         Traffic {
-            publishes: subscribers_may_call(socket_type),
+            publishes: socket_type.publishes(),
             version: (0, 0),
             cipher: None,
             opened: Meter::default(),
@@ -131,7 +127,7 @@ impl Engine {
     #[inline]
     fn accept(&mut self, frame: Frame) -> Result<Option<Frame>, CloseReason> {
         let traffic = &mut self.traffic;
-        let data = frame.kind() == Kind::Data;
+        let data = frame.kind() == FrameKind::Data;
         let mut in_message = self.decoder.in_message();
         if traffic.cipher.is_some() {
             in_message = traffic.opened.in_message();
@@ -158,12 +154,12 @@ impl Engine {
         let traffic = &mut self.traffic;
         let first = !std::mem::replace(&mut traffic.upstream_more, frame.more());
         let kind = match frame.first() {
-            Some(1) => Kind::Subscribe,
-            Some(0) => Kind::Cancel,
-            _ => Kind::Data,
+            Some(1) => FrameKind::Subscribe,
+            Some(0) => FrameKind::Cancel,
+            _ => FrameKind::Data,
         };
         if first {
-            traffic.upstream_subscribes = kind != Kind::Data;
+            traffic.upstream_subscribes = kind != FrameKind::Data;
         }
         if !traffic.upstream_subscribes {
             return frame;
@@ -171,7 +167,7 @@ impl Engine {
         // Each part of such a message is a subscription, so no part continues another.
         frame.set_more(false);
         match kind {
-            Kind::Data => frame,
+            FrameKind::Data => frame,
             kind => topic(frame, 1, kind),
         }
     }
@@ -198,9 +194,9 @@ impl Engine {
                     return Err(unexpected("the next frame of a message").into());
                 }
                 let kind = if name == command::SUBSCRIBE {
-                    Kind::Subscribe
+                    FrameKind::Subscribe
                 } else {
-                    Kind::Cancel
+                    FrameKind::Cancel
                 };
                 let prefix = name.len();
                 return Ok(Some(topic(frame, prefix, kind)));
@@ -259,7 +255,7 @@ impl Engine {
     #[inline]
     pub(super) fn send_traffic(&mut self, mut frame: Frame) {
         match frame.kind() {
-            Kind::Data => {
+            FrameKind::Data => {
                 if self.config.raw {
                     frame.set_more(false);
                 }
@@ -277,14 +273,14 @@ impl Engine {
                     self.send_owed();
                 }
             }
-            Kind::Run => self.send_run(frame),
+            FrameKind::Run => self.send_run(frame),
             _ => self.send_control(frame),
         }
     }
 
     #[inline]
     pub(super) fn send_traffic_copy(&mut self, frame: &Frame) -> bool {
-        if self.config.raw || self.traffic.cipher.is_some() || frame.kind() != Kind::Data {
+        if self.config.raw || self.traffic.cipher.is_some() || frame.kind() != FrameKind::Data {
             return false;
         }
         if !self.encoder.put_small(frame) {
@@ -313,15 +309,19 @@ impl Engine {
         debug_assert!(!self.encoder.in_message(), "inside a message");
         let commands = self.traffic.version >= (3, 1);
         match frame.kind() {
-            Kind::Subscribe if commands => self.send_command(command::SUBSCRIBE, frame),
-            Kind::Cancel if commands => self.send_command(command::CANCEL, frame),
-            Kind::Subscribe => self.send_subscription(1, frame),
-            Kind::Cancel => self.send_subscription(0, frame),
-            Kind::Join if commands => self.send_command(command::JOIN, frame),
-            Kind::Leave if commands => self.send_command(command::LEAVE, frame),
-            Kind::Command if self.traffic.version.0 >= 3 => self.send_command(&[], frame),
+            FrameKind::Subscribe if commands => self.send_command(command::SUBSCRIBE, frame),
+            FrameKind::Cancel if commands => self.send_command(command::CANCEL, frame),
+            FrameKind::Subscribe => self.send_subscription(1, frame),
+            FrameKind::Cancel => self.send_subscription(0, frame),
+            FrameKind::Join if commands => self.send_command(command::JOIN, frame),
+            FrameKind::Leave if commands => self.send_command(command::LEAVE, frame),
+            FrameKind::Command if self.traffic.version.0 >= 3 => self.send_command(&[], frame),
             // Old peers, without groups and commands.
-            Kind::Join | Kind::Leave | Kind::Command | Kind::Data | Kind::Run => {}
+            FrameKind::Join
+            | FrameKind::Leave
+            | FrameKind::Command
+            | FrameKind::Data
+            | FrameKind::Run => {}
         }
     }
 
@@ -361,7 +361,7 @@ fn control<'a>(command: bool, prefix: &'a [u8], body: &'a [u8]) -> Content<'a> {
 }
 
 /// The topic after `prefix` bytes of a frame.
-fn topic(frame: Frame, prefix: usize, kind: Kind) -> Frame {
+fn topic(frame: Frame, prefix: usize, kind: FrameKind) -> Frame {
     let mut topic = if frame.is_inline() {
         Frame::copy_from(&frame[prefix..])
     } else {

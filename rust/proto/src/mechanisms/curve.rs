@@ -33,15 +33,34 @@ mod wide_poly1305;
 
 pub use keys::{KEY, KeyPair, canonical_key, keypair, public_key};
 
-use super::{Local, MechanismConfig, MechanismSpec, Started};
+use super::SettingKind::{Key, Server};
+use super::spec::settings;
+use super::{Inquiry, Local, MechanismConfig, MechanismSpec, Parameter, Shows, Started};
 use crate::error::{CloseReason, ProtocolError};
+use bytes::Bytes;
 use zeroize::Zeroizing;
 
 /// The CURVE mechanism.
 pub static CURVE: MechanismSpec = MechanismSpec {
-    name: "CURVE",
-    start,
+    settings: SETTINGS,
+    check,
+    inquiry: Inquiry::Optional,
+    shows: Shows::Key,
+    proves_server: true,
+    unchecked_warning: Some(
+        "the keys of clients are not checked: there is no ZAP handler and no allow-list",
+    ),
+    // A server that cannot open the client's HELLO has no key to answer with.
+    silence_hint: Some("CURVE_SERVERKEY may not be its public key"),
+    ..MechanismSpec::new("CURVE", 2, start)
 };
+
+settings! {
+    47 CURVE_SERVER: Server, false, "Act as server of the CURVE mechanism; needs CURVE_SECRETKEY.";
+    48 CURVE_PUBLICKEY: Key(PUBLIC_KEY), false, "The public key of this socket, 32 bytes or 40 characters of Z85.";
+    49 CURVE_SECRETKEY: Key(SECRET_KEY), false, "The secret key of this socket, 32 bytes or 40 characters of Z85.";
+    50 CURVE_SERVERKEY: Key(SERVER_KEY), true, "The public key of the server to connect to; makes this a CURVE client.";
+}
 
 /// A parameter of both sides: the own secret key, 32 bytes.
 pub const SECRET_KEY: &str = "secret key";
@@ -69,6 +88,28 @@ fn start(config: &MechanismConfig, local: Local<'_>) -> Started {
         server::start(config, local)
     } else {
         client::start(config, local)
+    }
+}
+
+/// Returns the public key of the secret key, unless this is a client with another one.
+fn check(config: &MechanismConfig, as_server: bool) -> Result<Vec<Parameter>, &'static str> {
+    let Some(secret) = config
+        .parameter(SECRET_KEY)
+        .and_then(|key| key[..].try_into().ok())
+    else {
+        return Err("CURVE needs a secret key of this socket: set CURVE_SECRETKEY");
+    };
+    if !as_server && config.parameter(SERVER_KEY).is_none() {
+        return Err(
+            "CURVE needs to know its role: set CURVE_SERVER, or CURVE_SERVERKEY to connect to a server",
+        );
+    }
+    let public = public_key(secret);
+    match config.parameter(PUBLIC_KEY) {
+        // A server does not send its public key, so a wrong one has no effect. A client's handshakes fail with the
+        // reason, as with libzmq.
+        Some(said) if is_other(said, &public) && !as_server => Ok(Vec::new()),
+        _ => Ok(vec![(PUBLIC_KEY, Bytes::copy_from_slice(&public))]),
     }
 }
 

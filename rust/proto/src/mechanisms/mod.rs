@@ -1,6 +1,6 @@
 //! Security mechanisms: the exchange between the greeting and the first message.
 //!
-//! A new mechanism is one file that ends in a [`MechanismSpec`], and one line in [`MECHANISMS`].
+//! A new mechanism is one file with a [`MechanismSpec`], which lists its options, too, and one line in [`MECHANISMS`].
 //!
 //! A mechanism must:
 //! * handle each handshake command of the peer in [`Mechanism::handle_command`]; the first error ends the connection;
@@ -16,32 +16,22 @@
 pub mod curve;
 pub mod null;
 pub mod plain;
+mod spec;
 
 use crate::command;
 use crate::error::{CloseReason, ProtocolError};
 use crate::socket_type::SocketType;
 use bytes::Bytes;
+pub use spec::{Inquiry, MechanismSpec, Parameter, Setting, SettingKind, Shows, Started};
 use std::fmt;
 use zeroize::Zeroize;
 
 /// Every mechanism.
 pub static MECHANISMS: &[&MechanismSpec] = &[&null::NULL, &plain::PLAIN, &curve::CURVE];
 
-/// The description of a mechanism, independent of connections.
-pub struct MechanismSpec {
-    /// The name in the greeting; at most 20 ASCII characters.
-    pub name: &'static str,
-    /// Starts one side of one connection. Fails if a parameter is missing or invalid.
-    pub start: fn(&MechanismConfig, Local<'_>) -> Started,
-}
-
-/// One side of one connection, started.
-pub type Started = Result<Box<dyn Mechanism>, CloseReason>;
-
-impl fmt::Debug for MechanismSpec {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name)
-    }
+/// The numbers of the options that belong to mechanisms.
+pub mod ids {
+    pub use super::{curve::ids::*, plain::ids::*};
 }
 
 /// The mechanism of a connection and its settings.
@@ -50,7 +40,7 @@ pub struct MechanismConfig {
     /// The mechanism.
     pub spec: &'static MechanismSpec,
     /// Keys, names and passwords, under names defined in the mechanism's file.
-    pub parameters: Vec<(&'static str, Bytes)>,
+    pub parameters: Vec<Parameter>,
 }
 
 impl MechanismConfig {
@@ -136,8 +126,7 @@ pub struct Greeted {
 pub struct Credentials {
     /// The mechanism.
     pub mechanism: &'static str,
-    /// The peer's credentials: none for NULL, user name and password for PLAIN, and for CURVE the 32 bytes of its
-    /// authenticated long-term public key.
+    /// The peer's credentials, which [`MechanismSpec::shows`] describes.
     pub credentials: Vec<Bytes>,
 }
 

@@ -1,14 +1,15 @@
 //! NULL: no security. Both sides send READY with their properties at once, in any order.
 
-use super::{Local, Mechanism, MechanismConfig, MechanismSpec, Peer, Started};
+use super::{Inquiry, Local, Mechanism, MechanismConfig, MechanismSpec, Peer, Shows, Started};
 use crate::command;
 use crate::error::CloseReason;
 use bytes::Bytes;
 
 /// The NULL mechanism of ZMTP 3.
 pub static NULL: MechanismSpec = MechanismSpec {
-    name: "NULL",
-    start,
+    inquiry: Inquiry::Address,
+    shows: Shows::Nothing,
+    ..MechanismSpec::new("NULL", 0, start)
 };
 
 fn start(_: &MechanismConfig, local: Local<'_>) -> Started {

@@ -11,16 +11,26 @@
 //! libzmq has always misspelled PLAIN's ERROR, because a C compiler reads the escape `"\x05ERROR"` as `^RROR`. Its
 //! clients do not know the right spelling, so we send them the wrong one, and accept both.
 
-use super::{Local, Mechanism, MechanismConfig, MechanismSpec, Peer, Started};
+use super::SettingKind::{Server, Text};
+use super::spec::settings;
+use super::{Local, Mechanism, MechanismConfig, MechanismSpec, Peer, Shows, Started};
 use crate::command;
 use crate::error::{CloseReason, ProtocolError};
 use bytes::Bytes;
 
 /// The PLAIN mechanism.
 pub static PLAIN: MechanismSpec = MechanismSpec {
-    name: "PLAIN",
-    start,
+    settings: SETTINGS,
+    shows: Shows::Password,
+    remote_warning: Some("user name and password crossed the network in clear"),
+    ..MechanismSpec::new("PLAIN", 1, start)
 };
+
+settings! {
+    44 PLAIN_SERVER: Server, false, "Act as server of the PLAIN mechanism.";
+    45 PLAIN_USERNAME: Text(USERNAME), true, "The user name of a PLAIN client.";
+    46 PLAIN_PASSWORD: Text(PASSWORD), true, "The password of a PLAIN client.";
+}
 
 /// A parameter of the client: the user name, at most 255 bytes.
 pub const USERNAME: &str = "username";

@@ -5,7 +5,7 @@
 pub mod curve;
 
 use std::time::{Duration, Instant};
-use zeroxide_proto::{Engine, EngineConfig, Event, Frame, Kind, SocketType};
+use zeroxide_proto::{Engine, EngineConfig, Event, Frame, FrameKind, SocketType};
 
 /// How the wire cuts the bytes.
 #[derive(Clone, Copy, Debug)]
@@ -200,7 +200,7 @@ pub fn data(events: &[Event]) -> Vec<Vec<Vec<u8>>> {
     let mut messages = Vec::new();
     let mut parts = Vec::new();
     for frame in frames(events) {
-        assert_eq!(frame.kind(), Kind::Data);
+        assert_eq!(frame.kind(), FrameKind::Data);
         parts.push(frame.to_vec());
         if !frame.more() {
             messages.push(std::mem::take(&mut parts));

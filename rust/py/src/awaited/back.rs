@@ -5,9 +5,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList, PyTuple};
-use zeroxide::{
-    Frame as CoreFrame, Message, PartsReceiver, PeerInfo, Receipt, Receipts, Socket as CoreSocket,
-};
+use zeroxide::binding::{PartsReceiver, Receipt, Receipts, SocketInternals};
+use zeroxide::{Frame as CoreFrame, Message, PeerInfo, Socket as CoreSocket};
 
 use crate::buffer;
 use crate::frame::Frame;

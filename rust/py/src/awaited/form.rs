@@ -6,9 +6,9 @@ use std::vec;
 
 use pyo3::prelude::*;
 use pyo3::types::{PyIterator, PyList};
+use zeroxide::binding::{Attempt, Receipt, SocketInternals, deferring_wakes};
 use zeroxide::{
-    Attempt, Error, ErrorKind, Frame as CoreFrame, Message, Receipt, SendError,
-    Socket as CoreSocket, Wait, deferring_wakes,
+    Error, ErrorKind, Frame as CoreFrame, Message, SendError, Socket as CoreSocket, Wait,
 };
 
 use super::back::{Back, Kept, Peer, give_back_batch};
@@ -326,7 +326,7 @@ impl Outgoing {
                     *sent += 1;
                 }
                 let ((count, failed), wakes) =
-                    deferring_wakes(|| core.send_batch(&mut *rest, Wait::Dont));
+                    deferring_wakes(|| core.send_messages(&mut *rest, Wait::Dont));
                 if !wakes.is_empty() {
                     py.detach(|| drop(wakes));
                 }

@@ -14,7 +14,8 @@ use pyo3::gc::PyVisit;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 use pyo3::{PyTraverseError, intern};
-use zeroxide::{Direction, Events, POLLIN, POLLOUT, Socket as CoreSocket, Watcher};
+use zeroxide::binding::{Direction, SocketInternals};
+use zeroxide::{Events, Socket as CoreSocket, Watcher};
 
 use super::back::Back;
 use super::form::{Form, Outgoing, Patience, Progress};
@@ -50,11 +51,6 @@ pub(super) enum Start {
     NextTurn,
 }
 
-/// What a socket is ready for, in the bits that Python knows it by.
-pub(super) fn events_of(ready: Events) -> i16 {
-    (if ready.readable { POLLIN } else { 0 }) | (if ready.writable { POLLOUT } else { 0 })
-}
-
 const SWEEP_MIN: usize = 64;
 
 /// Timers may be a little early.
@@ -88,10 +84,17 @@ impl Lane {
     /// The futures that wait to receive, and to send; a poll counts by the events it waits for.
     pub(super) fn futures(&self, py: Python<'_>, sending: bool) -> Vec<Py<PyAny>> {
         let queues = self.lock();
-        let polled = if sending { POLLOUT } else { POLLIN };
+        let polled = if sending {
+            Events::WRITABLE
+        } else {
+            Events::READABLE
+        };
         let receivers = queues.receivers.iter().map(|call| &call.future);
         let senders = queues.senders.iter().map(|call| &call.future);
-        let polls = queues.polls.iter().filter(|call| call.mask & polled != 0);
+        let polls = queues
+            .polls
+            .iter()
+            .filter(|call| call.mask & polled.bits() != 0);
         let chosen: Vec<_> = if sending {
             senders.collect()
         } else {
@@ -199,7 +202,7 @@ impl Lane {
         // In this order: what happens from now on is told.
         let core = &lane.core;
         let ready = slf.py().detach(|| core.readiness());
-        if ready.map_or(true, |ready| events_of(ready) & mask != 0) {
+        if ready.map_or(true, |ready| ready.bits() & mask != 0) {
             Lane::serve_next_turn(slf)?;
         }
         Ok(future)
@@ -511,7 +514,7 @@ impl Lane {
             return Ok(true);
         }
         let ready = match py.detach(|| self.core.readiness()) {
-            Ok(ready) => events_of(ready),
+            Ok(ready) => ready.bits(),
             Err(_) if self.core.is_closed() => return Ok(false),
             Err(error) => {
                 let polls = mem::take(&mut self.lock().polls);

@@ -8,11 +8,12 @@ use pyo3::gc::PyVisit;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyTuple};
 use pyo3::{PyTraverseError, intern};
-use zeroxide::{Attempt, Direction, ErrorKind, Message, Socket as CoreSocket};
+use zeroxide::binding::{Attempt, Direction, SocketInternals};
+use zeroxide::{ErrorKind, Message, Socket as CoreSocket};
 
 use super::back::Back;
 use super::form::{self, Form, Outgoing, Patience, Progress};
-use super::lane::{Lane, Start, events_of};
+use super::lane::{Lane, Start};
 use super::queues::Counts;
 use super::ready::{self, running_loop};
 use super::settling::{Undo, is_done};
@@ -702,7 +703,7 @@ impl AsyncSocket {
         }
         let core = base.core()?;
         let ready = match py.detach(|| core.readiness()) {
-            Ok(ready) => events_of(ready) & flags,
+            Ok(ready) => ready.bits() & flags,
             Err(error) => return AsyncSocket::failed(slf, raise(error)),
         };
         let millis = millis(timeout);

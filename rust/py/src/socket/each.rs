@@ -12,7 +12,8 @@ use pyo3::gc::PyVisit;
 use pyo3::prelude::*;
 use pyo3::types::PyIterator;
 use pyo3::{PyTraverseError, intern};
-use zeroxide::{Direction, ErrorKind, Message, Socket as CoreSocket, Wait};
+use zeroxide::binding::Direction;
+use zeroxide::{ErrorKind, Message, Socket as CoreSocket, Wait};
 
 use super::Socket;
 use super::bodies::message_of;

@@ -2,7 +2,8 @@
 
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
-use zeroxide::{Direction, ErrorKind};
+use zeroxide::ErrorKind;
+use zeroxide::binding::Direction;
 
 use crate::buffer::shown;
 use crate::error::Failure;

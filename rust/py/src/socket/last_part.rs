@@ -3,7 +3,8 @@
 use std::sync::{Mutex, PoisonError};
 
 use pyo3::prelude::*;
-use zeroxide::{Direction, Message};
+use zeroxide::Message;
+use zeroxide::binding::Direction;
 
 use super::Socket;
 use crate::attempt::send_now;

@@ -6,10 +6,8 @@ use std::sync::Arc;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyList;
-use zeroxide::{
-    Attempt, Direction, Frame as CoreFrame, Message, PartsReceiver, PeerInfo, Socket as CoreSocket,
-    Wait,
-};
+use zeroxide::binding::{Attempt, Direction, PartsReceiver, SocketInternals};
+use zeroxide::{Frame as CoreFrame, Message, PeerInfo, Socket as CoreSocket, Wait};
 
 use super::{DONTWAIT, Socket, limit_of};
 use crate::blocking::{self, Limit, retry};
@@ -32,7 +30,8 @@ impl Socket {
         if let Some((frame, peer)) = core.next_part() {
             return bytes(py, &frame).inspect_err(|_| unread_parts(core, vec![frame], peer));
         }
-        let message = Socket::recv_whole(core, py, flags)?;
+        let mut message = Message::new();
+        Socket::recv_whole(core, py, flags, &mut message)?;
         match bytes(py, message.head()) {
             Ok(first) => {
                 if message.len() > 1 {
@@ -85,7 +84,11 @@ impl Socket {
                 }
                 (message, peer)
             }
-            None if copy => (Socket::recv_whole(core, py, flags)?, None),
+            None if copy => {
+                let mut message = Message::new();
+                Socket::recv_whole(core, py, flags, &mut message)?;
+                (message, None)
+            }
             None => Socket::recv_whole_from(core, py, flags)?,
         };
         if copy {
@@ -197,7 +200,8 @@ impl Socket {
         let frame = match core.next_part() {
             Some((frame, _)) => frame,
             None => {
-                let message = Socket::recv_whole(core, py, flags)?;
+                let mut message = Message::new();
+                Socket::recv_whole(core, py, flags, &mut message)?;
                 core.begin_parts(message, None)
             }
         };
@@ -206,16 +210,23 @@ impl Socket {
     }
 
     /// Receives a message: immediately with the GIL held if there is one, otherwise waiting without it.
+    /// It is filled in place, because a message that moves through results is read before its stores have ended.
     #[inline]
-    fn recv_whole(core: &CoreSocket, py: Python<'_>, flags: i32) -> PyResult<Message> {
-        match core.try_recv() {
-            Attempt::Done(message) => Ok(message),
+    fn recv_whole(
+        core: &CoreSocket,
+        py: Python<'_>,
+        flags: i32,
+        message: &mut Message,
+    ) -> PyResult<()> {
+        match core.try_recv_to(message) {
+            Attempt::Done(()) => Ok(()),
             Attempt::Failed(error) => Err(raise(error)),
             Attempt::WouldBlock(()) if flags & DONTWAIT != 0 && !core.take_in() => {
                 Err(not_now(py, Direction::Recv))
             }
             Attempt::WouldBlock(()) | Attempt::Contended(()) => {
-                Socket::recv_waiting(core, py, flags)
+                *message = Socket::recv_waiting(core, py, flags)?;
+                Ok(())
             }
         }
     }

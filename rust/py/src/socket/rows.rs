@@ -11,7 +11,8 @@ use arrow_schema::{DataType, Field, Schema, SchemaRef};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyList;
-use zeroxide::{Attempt, Frame, Message, Socket as CoreSocket};
+use zeroxide::binding::{Attempt, SocketInternals};
+use zeroxide::{Frame, Message, Socket as CoreSocket};
 use zeroxide_log::Table;
 
 use super::Socket;

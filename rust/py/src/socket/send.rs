@@ -3,10 +3,8 @@
 use pyo3::exceptions::{PyIndexError, PyMemoryError, PyRuntimeError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList, PyTuple};
-use zeroxide::{
-    Attempt, Direction, ErrorKind, Frame as CoreFrame, Message, SendError, Socket as CoreSocket,
-    Wait, deferring_wakes,
-};
+use zeroxide::binding::{Attempt, Direction, SocketInternals, deferring_wakes};
+use zeroxide::{ErrorKind, Frame as CoreFrame, Message, SendError, Socket as CoreSocket, Wait};
 
 use super::bodies::{expected, in_part, is_there, message_of};
 use super::each::{Each, Stop};
@@ -238,7 +236,7 @@ impl Socket {
         messages: &mut impl Iterator<Item = Message>,
     ) -> PyResult<(usize, Option<SendError>)> {
         let core = self.core()?;
-        let (result, wakes) = deferring_wakes(|| core.send_batch(messages, Wait::Dont));
+        let (result, wakes) = deferring_wakes(|| core.send_messages(messages, Wait::Dont));
         if !wakes.is_empty() {
             py.detach(|| drop(wakes));
         }
@@ -274,7 +272,7 @@ impl Socket {
                 };
             }
             sent += 1;
-            let (more, failed) = py.detach(|| core.send_batch(&mut messages, Wait::Dont));
+            let (more, failed) = py.detach(|| core.send_messages(&mut messages, Wait::Dont));
             sent += more;
             match failed {
                 Some(failed) if failed.error.kind() == ErrorKind::Again => {
@@ -321,7 +319,7 @@ impl Socket {
     ) -> PyResult<()> {
         if flags & DONTWAIT != 0 {
             return py
-                .detach(|| core.send(message, Wait::Dont))
+                .detach(|| core.send_message(message, Wait::Dont))
                 .map_err(|failed| raise_of(py, failed.error, Direction::Send));
         }
         let limit = limit_of(core, SNDTIMEO)?;
@@ -330,7 +328,7 @@ impl Socket {
             let Some(message) = pending.take() else {
                 return Ok(Step::Done(()));
             };
-            match core.send(message, until.map_or(Wait::Forever, Wait::Until)) {
+            match core.send_message(message, until.map_or(Wait::Forever, Wait::Until)) {
                 Ok(()) => Ok(Step::Done(())),
                 Err(failed) => match failed.error.kind() {
                     ErrorKind::Again | ErrorKind::Interrupted => {

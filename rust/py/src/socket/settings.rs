@@ -3,7 +3,7 @@
 use pyo3::exceptions::{PyOverflowError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyFloat, PyInt, PyString};
-use zeroxide::{Error, ErrorKind, Kind, OptionRow, Value};
+use zeroxide::{Error, ErrorKind, OptionKind, OptionRow, Value};
 
 use super::Socket;
 use crate::buffer;
@@ -41,7 +41,7 @@ fn another_type(row: Option<&OptionRow>, value: &Bound<'_, PyAny>) -> PyResult<P
         )));
     };
     let name = row.name;
-    if matches!(row.kind, Kind::Bytes | Kind::Str) {
+    if matches!(row.kind, OptionKind::Bytes | OptionKind::Str) {
         let cure = match value.is_instance_of::<PyString>() {
             true => format!("; set_string(zmq.{name}, ...) encodes text"),
             false => String::new(),
@@ -52,7 +52,7 @@ fn another_type(row: Option<&OptionRow>, value: &Bound<'_, PyAny>) -> PyResult<P
     }
     let unit = row.unit();
     let what = match (row.kind, unit) {
-        (Kind::Bool, _) => "0 or 1".to_owned(),
+        (OptionKind::Bool, _) => "0 or 1".to_owned(),
         (_, Some(unit)) => format!("whole {unit}"),
         (_, None) => "a whole number".to_owned(),
     };
@@ -80,14 +80,15 @@ fn meant(unit: Option<&str>, value: &Bound<'_, PyAny>) -> String {
 
 #[cold]
 fn is_unsigned(option: i32) -> bool {
-    OptionRow::find(option).is_ok_and(|row| row.kind == Kind::Uint64)
+    OptionRow::find(option).is_ok_and(|row| row.kind == OptionKind::Uint64)
 }
 
 impl Socket {
     pub(super) fn set_value(&self, option: i32, value: &Bound<'_, PyAny>) -> PyResult<()> {
         let core = self.core()?;
         let row = OptionRow::find(option).ok();
-        let takes_bytes = row.is_some_and(|row| matches!(row.kind, Kind::Bytes | Kind::Str));
+        let takes_bytes =
+            row.is_some_and(|row| matches!(row.kind, OptionKind::Bytes | OptionKind::Str));
         let value = if takes_bytes {
             match value.cast::<PyBytes>() {
                 Ok(bytes) => Value::Bytes(bytes.as_bytes().to_vec()),

@@ -23,7 +23,13 @@ use std::{
     thread,
 };
 
-use zeroxide_queue::{doorbell::Doorbell, lookout::Lookout, mpsc, spsc};
+use zeroxide_queue::loan::{Event, Lending, State};
+use zeroxide_queue::{
+    doorbell::Doorbell,
+    exclusive::{Exclusive, Serve},
+    lookout::Lookout,
+    mpsc, spsc,
+};
 
 #[cfg(not(zeroxide_loom))]
 const PATIENCE: std::time::Duration = std::time::Duration::from_secs(20);
@@ -445,4 +451,187 @@ pub fn mailboxes_drop_the_remaining_values(total: usize) {
     drop(queue);
     reader.join().unwrap();
     assert_eq!(alive.count(), 0);
+}
+
+/// The owner of a thing that is lent, as its lock shows it.
+struct Owner {
+    /// The owner looks after the thing itself.
+    watches: bool,
+    /// It will look whether the thing is still used.
+    guards: bool,
+}
+
+type Lent = (Lending, Mutex<Owner>);
+
+/// Checks what must hold under the owner's lock. Without the lock, a borrower can only resume.
+fn check_owner(lending: &Lending, owner: &Owner) {
+    match lending.state() {
+        State::Home => assert!(owner.watches, "no thread looks after it"),
+        State::Held { .. } => assert!(!owner.watches, "two look after it"),
+        State::Paused { .. } => assert!(!owner.watches && owner.guards, "it may be forgotten"),
+    }
+}
+
+/// Borrows the thing `times` times, and pauses each time but the last.
+fn borrow(shared: &Lent, times: usize) {
+    let (lending, owner) = shared;
+    for time in 1..=times {
+        let loan = lending.resume().or_else(|| {
+            let mut owner = owner.lock().unwrap();
+            let loan = lending.lend(7)?;
+            owner.watches = false;
+            check_owner(lending, &owner);
+            Some(loan)
+        });
+        let Some(loan) = loan else { continue };
+        assert_eq!(loan.tag(), 7);
+        let mut owner = owner.lock().unwrap();
+        if !lending.is_held(loan) {
+            continue;
+        }
+        if time < times {
+            owner.guards = true;
+            let (before, _) = lending.change(Event::Pause);
+            assert!(
+                matches!(before, State::Held { .. }),
+                "another thread had it"
+            );
+        } else {
+            assert_eq!(lending.change(Event::Return).1, State::Home);
+            (owner.watches, owner.guards) = (true, false);
+        }
+        check_owner(lending, &owner);
+    }
+}
+
+/// Takes the thing back if `event` has that effect.
+fn take_back(shared: &Lent, event: Event) {
+    let (lending, owner) = shared;
+    let mut owner = owner.lock().unwrap();
+    check_owner(lending, &owner);
+    match lending.change(event) {
+        (State::Home, _) => {}
+        (_, State::Home) => (owner.watches, owner.guards) = (true, false),
+        (State::Held { used: false }, _) => owner.guards = false,
+        _ => {}
+    }
+    check_owner(lending, &owner);
+}
+
+/// A thing that is lent is always looked after: by its owner, by a borrower, or at intervals by a guard.
+pub fn a_lent_thing_is_not_forgotten(borrowers: usize, times: usize, events: &'static [Event]) {
+    let owner = Owner {
+        watches: true,
+        guards: false,
+    };
+    let shared: Arc<Lent> = Arc::new((Lending::new(), Mutex::new(owner)));
+    let others: Vec<_> = (0..borrowers)
+        .map(|_| {
+            let shared = shared.clone();
+            thread::spawn(move || borrow(&shared, times))
+        })
+        .collect();
+    events.iter().for_each(|event| take_back(&shared, *event));
+    others.into_iter().for_each(|other| other.join().unwrap());
+    // No borrower comes back, and the guard notices.
+    take_back(&shared, Event::Look);
+    take_back(&shared, Event::Look);
+    assert_eq!(shared.0.state(), State::Home);
+}
+
+/// Posts are (poster, number). `served` is what the lock guards; it can be read without taking the lock, because that
+/// would serve what is urgent. It is std's, because the lock is part of the scenario, and this is not.
+struct Office {
+    served: std::sync::Mutex<Vec<(usize, usize)>>,
+    value: Exclusive<Cell<usize>, (usize, usize)>,
+    /// Changed after posts were taken, and before one is posted, so that loom tries a post between taking and unlocking.
+    /// Relaxed, so it hands nothing over.
+    between: AtomicUsize,
+}
+
+impl Serve for Office {
+    type Value = Cell<usize>;
+    type Post = (usize, usize);
+
+    fn exclusive(&self) -> &Exclusive<Cell<usize>, (usize, usize)> {
+        &self.value
+    }
+
+    fn serve(&self, count: &mut Cell<usize>, posts: mpsc::Batch<(usize, usize)>) {
+        count.set(count.get() + posts.len());
+        self.served.lock().unwrap().extend(posts);
+        self.between.fetch_add(1, Relaxed);
+    }
+}
+
+impl Office {
+    /// Works under the lock, and looks at the mailbox if it seems worthwhile.
+    fn work(&self, locked: &mut Cell<usize>) {
+        if !self.value.is_empty() {
+            let posts = self.value.take(locked);
+            self.serve(locked, posts);
+        }
+    }
+}
+
+/// One thread per item of `posters`: whether each of its posts is urgent. Others hold the lock for a while, or only if it
+/// is free. Every urgent post is served without any further call, and so is what its thread posted before; each post is
+/// served once, in the order of its poster.
+pub fn urgent_posts_are_served(posters: &[&'static [bool]], rounds: usize, holders: [bool; 2]) {
+    let office = Arc::new(Office {
+        served: std::sync::Mutex::default(),
+        value: Exclusive::new(Cell::new(0)),
+        between: AtomicUsize::new(0),
+    });
+    let mut threads = Vec::new();
+    for (poster, posts) in posters.iter().copied().enumerate() {
+        let office = office.clone();
+        threads.push(thread::spawn(move || {
+            for round in 0..rounds {
+                for (at, urgent) in posts.iter().enumerate() {
+                    office.between.fetch_add(1, Relaxed);
+                    office.value.post((poster, round * posts.len() + at));
+                    if *urgent {
+                        office.value.urge(&*office);
+                    }
+                }
+            }
+        }));
+    }
+    if holders[1] {
+        let office = office.clone();
+        threads.push(thread::spawn(move || {
+            for _ in 0..rounds {
+                if let Some(mut locked) = office.try_lock() {
+                    office.work(&mut locked);
+                }
+            }
+        }));
+    }
+    if holders[0] {
+        for _ in 0..rounds {
+            office.work(&mut office.lock());
+        }
+    }
+    for thread in threads {
+        thread.join().unwrap();
+    }
+    let count = |poster: usize| {
+        let served = office.served.lock().unwrap();
+        let numbers = served.iter().filter(|(from, _)| *from == poster);
+        let numbers: Vec<usize> = numbers.map(|(_, number)| *number).collect();
+        assert!(numbers.iter().copied().eq(0..numbers.len()), "{served:?}");
+        numbers.len()
+    };
+    for (poster, posts) in posters.iter().enumerate() {
+        let last = posts.iter().rposition(|urgent| *urgent);
+        let least = last.map_or(0, |at| (rounds - 1) * posts.len() + at + 1);
+        assert!(count(poster) >= least, "an urgent post was forgotten");
+    }
+    let mut locked = office.lock();
+    office.work(&mut locked);
+    for (poster, posts) in posters.iter().enumerate() {
+        assert_eq!(count(poster), rounds * posts.len());
+    }
+    assert_eq!(locked.get(), office.served.lock().unwrap().len());
 }

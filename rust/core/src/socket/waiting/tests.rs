@@ -6,13 +6,14 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use zeroxide_proto::socket_type::SocketType;
+use zeroxide_queue::loan::Lending;
 
 use super::*;
 use crate::context::Context;
 use crate::error::ErrorKind;
 use crate::signal::{Signal, interrupted_by};
-use crate::socket::{Socket, Wait};
-use crate::sys::eventfd::EventFd;
+use crate::socket::{Socket, SocketInternals, Wait};
+use crate::sys::wake_fd::WakeFd;
 use crate::watcher::Watcher;
 
 /// What becomes of a look.
@@ -20,7 +21,7 @@ type Looking = Box<dyn Fn() -> Look + Send + Sync>;
 
 /// Notes what is asked of it. There is always something to read, and what comes of that is up to the test.
 struct Fake {
-    fd: EventFd,
+    fd: WakeFd,
     look: Looking,
     given_back: Mutex<Vec<bool>>,
     on_give_back: Box<dyn Fn() + Send + Sync>,
@@ -30,7 +31,7 @@ struct Fake {
 
 impl Fake {
     fn new(look: impl Fn() -> Look + Send + Sync + 'static) -> Fake {
-        let fd = EventFd::new().unwrap();
+        let fd = WakeFd::new().unwrap();
         fd.signal();
         Fake {
             fd,
@@ -54,11 +55,20 @@ impl Fake {
 impl Line for Fake {
     fn take_over(&self) -> Option<Loan> {
         let fd = self.fd.as_fd().as_raw_fd();
-        Some(Loan { fd, number: 1 })
+        let loan = Lending::new().lend(1)?;
+        Some(Loan { fd, loan })
     }
 
-    fn look(&self, _: Loan, _: bool) -> Look {
-        (self.look)()
+    fn look(&self, _: Loan, _: bool, since: Option<Instant>) -> Look {
+        match (self.look)() {
+            Look::CameIn { .. } => {
+                let paused = since.is_some();
+                self.given_back.lock().unwrap().push(paused);
+                (self.on_give_back)();
+                Look::CameIn { paused }
+            }
+            look => look,
+        }
     }
 
     fn give_back(&self, _: Loan, soon: bool) {
@@ -103,8 +113,8 @@ fn a_peer_that_never_pauses_keeps_no_call_from_its_deadline() {
     });
     let loan = fake.take_over().unwrap();
     let deadline = Some(start + Duration::from_millis(20));
-    let woken = core.drive(&fake, loan, false, core.signal.ticket(), deadline);
-    assert_eq!(woken, Some(Woken::TimedOut));
+    let driven = core.drive(&fake, loan, false, core.signal.ticket(), start, deadline);
+    assert_eq!(driven, Driven::Woken(Woken::TimedOut));
 }
 
 #[test]
@@ -157,52 +167,65 @@ fn a_wait_without_the_connection_releases_it() {
 fn stays_lent(pull: &Socket, fake: &Arc<Fake>) -> bool {
     let core = pull.core();
     let outlook = Outlook {
-        line: Some(fake.clone()),
+        line: Some((fake.clone(), PipeId(7))),
         awaits_answer: false,
     };
-    let woken = core.wait_for_message(&outlook, core.signal.ticket(), None);
-    assert_eq!(woken, Woken::Notified);
+    let waited = core.wait_for_message(&outlook, core.signal.ticket(), None);
+    assert!(matches!(
+        waited,
+        Waited::CameIn(PipeId(7)) | Waited::Woken(Woken::Notified)
+    ));
     fake.given_back.lock().unwrap().pop().unwrap()
 }
 
-fn bringing(pull: &Socket) -> Fake {
+/// Connections that bring something at once: to the thread that waits, and elsewhere.
+fn bringing(pull: &Socket) -> [Fake; 2] {
     let core = pull.core().arc().unwrap();
-    Fake::new(move || {
+    let here = Fake::new(|| Look::CameIn { paused: true });
+    let elsewhere = Fake::new(move || {
         core.signal.wake();
         Look::Again
-    })
+    });
+    [here, elsewhere]
 }
 
 #[test]
 fn a_connection_is_not_lent_beyond_the_wait_while_others_watch() {
     let (_context, pull) = pull();
-    let fake = Arc::new(bringing(&pull));
     let watcher = Watcher::new(&pull).unwrap();
+    let fakes = bringing(&pull).map(Arc::new);
     watcher.watch();
-    assert!(!stays_lent(&pull, &fake));
+    fakes
+        .iter()
+        .for_each(|fake| assert!(!stays_lent(&pull, fake)));
     watcher.rest();
     pull.fd().unwrap();
-    assert!(!stays_lent(&pull, &fake));
+    fakes
+        .iter()
+        .for_each(|fake| assert!(!stays_lent(&pull, fake)));
 }
 
 #[test]
 fn who_comes_to_watch_while_a_connection_is_given_back_is_not_overlooked() {
     let (_context, pull) = pull();
-    let mut fake = bringing(&pull);
-    let core = pull.core().arc().unwrap();
-    let watcher = Arc::new(Signal::new());
-    fake.on_give_back = Box::new(move || core.signal.watch(watcher.clone()));
-    let fake = Arc::new(fake);
-    // A wait that took long is not expected to be followed by a short one.
-    let soon = stays_lent(&pull, &fake);
-    assert_eq!(fake.released(), usize::from(soon));
+    for mut fake in bringing(&pull) {
+        let core = pull.core().arc().unwrap();
+        let watcher = Arc::new(Signal::new());
+        let watches = watcher.clone();
+        fake.on_give_back = Box::new(move || core.signal.watch(watches.clone()));
+        let fake = Arc::new(fake);
+        // A wait that took long is not expected to be followed by a short one.
+        let soon = stays_lent(&pull, &fake);
+        assert_eq!(fake.released(), usize::from(soon));
+        pull.core().signal.unwatch(&watcher);
+    }
 }
 
 #[test]
 fn who_waits_with_an_alarm_is_one_of_the_others() {
     let (_context, pull) = pull();
     let core = pull.core().arc().unwrap();
-    let quiet = EventFd::new().unwrap();
+    let quiet = WakeFd::new().unwrap();
     let other = std::thread::spawn({
         let (core, ticket) = (core.clone(), core.signal.ticket());
         move || interrupted_by(quiet.as_fd(), || core.signal.wait(ticket, None))

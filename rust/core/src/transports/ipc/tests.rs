@@ -70,9 +70,9 @@ fn bytes_flow_both_ways_and_the_path_is_removed_at_the_end() {
     let mut listener = listen(&path).unwrap();
     assert_eq!(listener.endpoint(), format!("ipc://{path}"));
     let mut near = connect(&path).unwrap();
-    let far = listener.accept().unwrap().unwrap();
+    let mut far = listener.accept().unwrap().unwrap();
     assert!(listener.accept().unwrap().is_none());
-    far.send(&[IoSlice::new(b"hello")]).unwrap();
+    far.send(&[IoSlice::new(b"hello")], false).unwrap();
     assert_eq!(far.unsent(), 0, "what was written is the peer's already");
     let mut buffer = Vec::new();
     assert_eq!(near.recv(&mut buffer).unwrap(), 5);

@@ -154,10 +154,18 @@ pub(super) fn literal(
             "set IPV6 to 1 to use IPv6 addresses",
         )),
         IpAddr::V6(address) => {
-            Ok(SocketAddrV6::new(address, port, 0, zone.map_or(Ok(0), interfaces::index)?).into())
+            Ok(SocketAddrV6::new(address, port, 0, zone.map_or(Ok(0), interface_number)?).into())
         }
         IpAddr::V4(_) => Ok(SocketAddr::new(address, port)),
     }
+}
+
+/// The number of an interface, given by name or as a number.
+fn interface_number(name: &str) -> Result<u32> {
+    interfaces::index(name).ok_or_else(|| {
+        let text = format!("no interface is called {name}");
+        Error::with(ErrorKind::NoDevice, text)
+    })
 }
 
 /// The first address of the interface with that name, if there is one.

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use super::*;
 use crate::options::ContextOptions;
 use crate::resolver::Resolver;
-use crate::sys::epoll::{Epoll, Events};
+use crate::sys::selector::{Events, Selector};
 
 fn options() -> Options {
     Options::new(SocketType::Dealer, &ContextOptions::default())
@@ -25,10 +25,10 @@ fn address(listener: &dyn Listen) -> String {
 }
 
 fn until_ready(fd: BorrowedFd<'_>) {
-    let epoll = Epoll::new().unwrap();
-    epoll.add(fd, 0).unwrap();
+    let selector = Selector::new().unwrap();
+    selector.add(fd, 0).unwrap();
     let mut events = Events::with_capacity(1);
-    epoll
+    selector
         .wait(&mut events, Some(Instant::now() + Duration::from_secs(5)))
         .unwrap();
     assert!(
@@ -84,10 +84,10 @@ fn bytes_go_both_ways() {
     let options = options();
     let listener = listen("127.0.0.1:*", &options).unwrap();
     assert!(listener.accept().unwrap().is_none());
-    let near = connect(&address(&*listener), &options).unwrap();
-    let far = accept(&*listener);
+    let mut near = connect(&address(&*listener), &options).unwrap();
+    let mut far = accept(&*listener);
     assert_eq!(
-        near.send(&[IoSlice::new(b"to "), IoSlice::new(b"you")])
+        near.send(&[IoSlice::new(b"to "), IoSlice::new(b"you")], false)
             .unwrap(),
         6
     );
@@ -382,7 +382,7 @@ fn filters_admit_and_refuse() {
     let mut options = options();
     options.tcp_accept_filters = vec!["127.0.0.8/30".parse().unwrap()];
     let listener = listen("127.0.0.1:0", &options).unwrap();
-    let refused = connect(&format!("127.0.0.3;{}", address(&*listener)), &options).unwrap();
+    let mut refused = connect(&format!("127.0.0.3;{}", address(&*listener)), &options).unwrap();
     until_ready(listener.fd());
     assert_eq!(listener.accept().unwrap_err().kind(), ErrorKind::Access);
     until_ready(refused.fd());

@@ -1,4 +1,4 @@
-//! [`EventFd`]: a descriptor that any thread can make readable.
+//! [`WakeFd`]: a descriptor that any thread can make readable.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -8,14 +8,14 @@ use rustix::io::{Errno, read, retry_on_intr, write};
 
 /// A counter with a descriptor, which is readable while the counter is above zero.
 #[derive(Debug)]
-pub(crate) struct EventFd {
+pub(crate) struct WakeFd {
     fd: OwnedFd,
 }
 
-impl EventFd {
-    pub(crate) fn new() -> io::Result<EventFd> {
+impl WakeFd {
+    pub(crate) fn new() -> io::Result<WakeFd> {
         let flags = EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK;
-        Ok(EventFd {
+        Ok(WakeFd {
             fd: eventfd(0, flags)?,
         })
     }
@@ -38,7 +38,7 @@ impl EventFd {
     }
 }
 
-impl AsFd for EventFd {
+impl AsFd for WakeFd {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.fd.as_fd()
     }
@@ -50,7 +50,7 @@ mod tests {
 
     #[test]
     fn many_signals_are_one() {
-        let event = EventFd::new().unwrap();
+        let event = WakeFd::new().unwrap();
         assert!(!event.drain());
         event.signal();
         event.signal();

@@ -1,4 +1,4 @@
-//! [`Epoll`]: waits for many descriptors at once.
+//! [`Selector`]: waits for many descriptors at once.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -10,7 +10,7 @@ use rustix::io::Errno;
 
 /// A set of descriptors, each with a key chosen by the caller.
 #[derive(Debug)]
-pub(crate) struct Epoll {
+pub(crate) struct Selector {
     fd: OwnedFd,
 }
 
@@ -45,9 +45,9 @@ pub(crate) struct Events {
     raw: Vec<epoll::Event>,
 }
 
-impl Epoll {
-    pub(crate) fn new() -> io::Result<Epoll> {
-        Ok(Epoll {
+impl Selector {
+    pub(crate) fn new() -> io::Result<Selector> {
+        Ok(Selector {
             fd: epoll::create(CreateFlags::CLOEXEC)?,
         })
     }
@@ -114,7 +114,7 @@ impl Interest {
     }
 }
 
-impl AsFd for Epoll {
+impl AsFd for Selector {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.fd.as_fd()
     }
@@ -167,7 +167,7 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::sys::eventfd::EventFd;
+    use crate::sys::wake_fd::WakeFd;
 
     fn soon() -> Option<Instant> {
         Some(Instant::now() + Duration::from_millis(20))
@@ -175,12 +175,12 @@ mod tests {
 
     #[test]
     fn an_edge_comes_once() {
-        let epoll = Epoll::new().unwrap();
-        let event = EventFd::new().unwrap();
-        epoll.add(event.as_fd(), 7).unwrap();
+        let selector = Selector::new().unwrap();
+        let event = WakeFd::new().unwrap();
+        selector.add(event.as_fd(), 7).unwrap();
         let mut events = Events::with_capacity(8);
         let mut readable = || {
-            epoll.wait(&mut events, soon()).unwrap();
+            selector.wait(&mut events, soon()).unwrap();
             let seen: Vec<_> = events
                 .iter()
                 .map(|e| (e.key, e.ready.is_readable()))
@@ -197,67 +197,67 @@ mod tests {
 
     #[test]
     fn an_event_that_was_not_requested_is_reported_once_it_is() {
-        let epoll = Epoll::new().unwrap();
+        let selector = Selector::new().unwrap();
         let (near, mut far) = UnixStream::pair().unwrap();
-        epoll.add(near.as_fd(), 1).unwrap();
+        selector.add(near.as_fd(), 1).unwrap();
         let mut events = Events::with_capacity(1);
         let mut told = || {
-            epoll.wait(&mut events, soon()).unwrap();
+            selector.wait(&mut events, soon()).unwrap();
             let ready = events.iter().next().map(|event| event.ready);
             ready.map(|ready| (ready.is_readable(), ready.is_writable()))
         };
         assert_eq!(told(), Some((false, true)));
-        epoll.modify(near.as_fd(), 1, Interest::HangUp).unwrap();
+        selector.modify(near.as_fd(), 1, Interest::HangUp).unwrap();
         far.write_all(b"meanwhile").unwrap();
         assert_eq!(told(), None);
-        epoll.modify(near.as_fd(), 1, Interest::Input).unwrap();
+        selector.modify(near.as_fd(), 1, Interest::Input).unwrap();
         assert!(told().is_some_and(|(readable, _)| readable));
         assert_eq!(told(), None);
-        epoll.modify(near.as_fd(), 1, Interest::Both).unwrap();
+        selector.modify(near.as_fd(), 1, Interest::Both).unwrap();
         assert_eq!(told(), Some((true, true)));
     }
 
     #[test]
     fn the_end_is_reported_whatever_was_requested() {
-        let epoll = Epoll::new().unwrap();
+        let selector = Selector::new().unwrap();
         let (near, mut far) = UnixStream::pair().unwrap();
-        epoll.add(near.as_fd(), 1).unwrap();
+        selector.add(near.as_fd(), 1).unwrap();
         let mut events = Events::with_capacity(1);
-        epoll.wait(&mut events, soon()).unwrap();
-        epoll.modify(near.as_fd(), 1, Interest::HangUp).unwrap();
+        selector.wait(&mut events, soon()).unwrap();
+        selector.modify(near.as_fd(), 1, Interest::HangUp).unwrap();
         far.write_all(b"last words").unwrap();
-        epoll.wait(&mut events, soon()).unwrap();
+        selector.wait(&mut events, soon()).unwrap();
         assert_eq!(events.iter().count(), 0);
         far.shutdown(std::net::Shutdown::Write).unwrap();
-        epoll.wait(&mut events, soon()).unwrap();
+        selector.wait(&mut events, soon()).unwrap();
         let ready = events.iter().next().unwrap().ready;
         assert!(ready.is_readable() && ready.is_hangup());
     }
 
     #[test]
     fn hang_up_is_also_readable() {
-        let epoll = Epoll::new().unwrap();
+        let selector = Selector::new().unwrap();
         let (near, mut far) = UnixStream::pair().unwrap();
         far.write_all(b"last words").unwrap();
         drop(far);
-        epoll.add(near.as_fd(), 1).unwrap();
+        selector.add(near.as_fd(), 1).unwrap();
         let mut events = Events::with_capacity(1);
-        epoll.wait(&mut events, soon()).unwrap();
+        selector.wait(&mut events, soon()).unwrap();
         let ready = events.iter().next().unwrap().ready;
         assert!(ready.is_readable() && ready.is_hangup());
-        epoll.delete(near.as_fd()).unwrap();
-        epoll.wait(&mut events, soon()).unwrap();
+        selector.delete(near.as_fd()).unwrap();
+        selector.wait(&mut events, soon()).unwrap();
         assert_eq!(events.iter().count(), 0);
     }
 
     #[test]
     fn waits_until_the_deadline() {
-        let epoll = Epoll::new().unwrap();
+        let selector = Selector::new().unwrap();
         let mut events = Events::with_capacity(1);
         let start = Instant::now();
-        epoll.wait(&mut events, soon()).unwrap();
+        selector.wait(&mut events, soon()).unwrap();
         assert!(start.elapsed() >= Duration::from_millis(20));
-        epoll.wait(&mut events, Some(start)).unwrap();
+        selector.wait(&mut events, Some(start)).unwrap();
         assert!(start.elapsed() < Duration::from_secs(5));
     }
 }

@@ -1,0 +1,11 @@
+//! Extras for language bindings, outside the public interface: they may change with any version, and the documentation
+//! does not show them.
+
+#[cfg(feature = "ablation")]
+pub use crate::pace::{Policy, switch_off};
+pub use crate::signal::{Wakes, deferring_wakes, interrupted_by};
+pub use crate::socket::{Attempt, Direction, PartsReceiver, Receipt, Receipts, SocketInternals};
+pub use crate::sys::interfaces::own_addresses;
+pub use crate::sys::parting::{prepare_for_exit, sleep_instead_of_exit};
+pub use crate::sys::thread::spawn_without_signals;
+pub use zeroxide_proto::copies::Copies;

@@ -1,0 +1,110 @@
+//! [`PatternSpec`]: everything that the rest of the crate knows about a pattern.
+
+use zeroxide_proto::socket_type::SocketType;
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::options::{OptionRow, PatternOption, Value};
+use crate::patterns::{PATTERNS, Pattern};
+
+/// The description of a pattern, independent of sockets. A pattern states what differs from [`PatternSpec::new`].
+pub struct PatternSpec {
+    /// The socket type: the name, the number, the valid peers, and whether it publishes or sends an identity.
+    pub socket_type: SocketType,
+    /// Creates the pattern's state for one socket.
+    pub new: fn() -> Box<dyn Pattern>,
+    /// Whether the type can send at all; if not, sending is `NotSupported`.
+    pub can_send: bool,
+    /// Whether the type can receive at all; if not, receiving is `NotSupported`.
+    pub can_recv: bool,
+    /// Whether CONFLATE has an effect on this type: on what it sends if it can send, on what it receives if it can
+    /// receive. The other direction of a PUB or SUB carries subscriptions, each of which counts.
+    pub conflates: bool,
+    /// Whether a second connect to the same endpoint is a silent success without a second connection.
+    pub single_connect: bool,
+    /// Whether received messages must be processed even while the application makes no call. This applies to
+    /// subscriptions, which are valid for one connection. If the next connection uses the same pipe, a mark separates
+    /// the two ([`is_lapse`](crate::pipe::is_lapse)).
+    pub eager: bool,
+    /// Whether messages that were queued before a close are still sent by default. Subscriptions are not: they are
+    /// useless once the socket is closed.
+    pub lingers: bool,
+    /// Whether sending and receiving alternate, and which comes first.
+    pub dialogue: Dialogue,
+    /// Whether messages are sent to the names that peers have chosen. A peer that comes back with another name is then
+    /// another peer.
+    pub addresses_names: bool,
+    /// The numbers of the options that concern its routing. It is notified of them by [`Pattern::set`].
+    pub options: &'static [i32],
+}
+
+/// Whether sending and receiving alternate.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Dialogue {
+    /// They are independent.
+    Free,
+    /// It sends first, then receives the reply.
+    Asks,
+    /// It receives first, then sends the reply.
+    Answers,
+}
+
+impl PatternSpec {
+    /// A pattern that sends and receives independently and has no options of its own.
+    pub const fn new(socket_type: SocketType, new: fn() -> Box<dyn Pattern>) -> PatternSpec {
+        PatternSpec {
+            socket_type,
+            new,
+            can_send: true,
+            can_recv: true,
+            conflates: false,
+            single_connect: false,
+            eager: false,
+            lingers: true,
+            dialogue: Dialogue::Free,
+            addresses_names: false,
+            options: &[],
+        }
+    }
+
+    /// Checks that sockets of this type have an option.
+    ///
+    /// # Errors
+    /// `Invalid`, naming the types that have it.
+    pub(crate) fn check_option(&self, row: &OptionRow) -> Result<()> {
+        if !row.of_patterns || self.options.contains(&row.id) {
+            return Ok(());
+        }
+        let owners: Vec<_> = row.sockets().iter().map(|owner| owner.name()).collect();
+        Err(Error::with(
+            ErrorKind::Invalid,
+            format!(
+                "{} is an option of {}, not of {}",
+                row.name,
+                owners.join(" and "),
+                self.socket_type
+            ),
+        ))
+    }
+
+    /// Converts an option for the pattern; `None` if the option does not concern it.
+    pub(crate) fn option(&self, id: i32, value: &Value) -> Option<Result<PatternOption>> {
+        if !self.options.contains(&id) {
+            return None;
+        }
+        OptionRow::find(id).ok()?.for_pattern(value)
+    }
+}
+
+impl OptionRow {
+    /// The socket types that have the option; none if all have it.
+    pub fn sockets(&self) -> Vec<SocketType> {
+        if !self.of_patterns {
+            return Vec::new();
+        }
+        let specs = PATTERNS.iter();
+        specs
+            .filter(|spec| spec.options.contains(&self.id))
+            .map(|spec| spec.socket_type)
+            .collect()
+    }
+}

@@ -1,0 +1,108 @@
+//! The states of a session's link without what they hold, and one table of them.
+//!
+//! [`Stage::next`] has no effects. `docs/states.md` holds its table, drawn from this code by a test, and
+//! [`State::enter`](super::State::enter) compares each change of a link with it.
+
+/// A state of the link. [`Link`](super::Link) holds what belongs to it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Stage {
+    /// Nothing is under way.
+    Idle,
+    /// The name of the peer's host is looked up.
+    Resolving,
+    /// Until the next round of addresses.
+    Waiting,
+    /// Others connect to the address first.
+    Queued,
+    /// The kernel connects.
+    Connecting,
+    /// The layers of the stream shake hands.
+    Layering,
+    /// The engine has the stream.
+    Up,
+    /// All was written, and the peer's kernel has to acknowledge it.
+    Draining,
+}
+
+/// What changes it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Step {
+    /// A round begins with a name.
+    LookUp,
+    /// It is not this session's turn at the address.
+    Queue,
+    /// The kernel has begun to connect.
+    Connect,
+    /// The kernel has connected, and the stream has layers that shake hands.
+    Layer,
+    /// The kernel has connected, and all layers have finished their handshakes.
+    Begin,
+    /// No address is left in this round.
+    Wait,
+    /// The socket closes, and everything was written.
+    Drain,
+    /// The stream is dropped: too late, lost, not wanted any more, or at the end of the session.
+    Drop,
+}
+
+impl Stage {
+    pub(super) fn next(self, step: Step) -> Stage {
+        use Stage::{Connecting, Draining, Idle, Layering, Queued, Resolving, Up, Waiting};
+        match (self, step) {
+            (_, Step::Drop) => Idle,
+            (Up, Step::Drain) => Draining,
+            // A connection ends with its stream.
+            (Up | Draining, _) => self,
+            (Idle | Waiting, Step::LookUp) => Resolving,
+            (Resolving | Queued | Connecting | Layering, Step::LookUp) => self,
+            // An address follows the one that has failed without a pause.
+            (Idle | Resolving | Waiting | Queued | Connecting | Layering, step) => match step {
+                Step::Queue => Queued,
+                Step::Connect => Connecting,
+                Step::Layer => Layering,
+                Step::Begin => Up,
+                Step::Wait => Waiting,
+                Step::LookUp | Step::Drain | Step::Drop => self,
+            },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::drawing;
+
+    drawing::events!(Step {
+        LookUp => "a name is looked up",
+        Queue => "others come first",
+        Connect => "the kernel connects",
+        Layer => "connected, with layers",
+        Begin => "connected, layers ready",
+        Wait => "no address left",
+        Drain => "closed, all written",
+        Drop => "the stream is dropped",
+    });
+
+    /// A connecting session begins without a stream, an accepted one with.
+    const STARTS: &[Stage] = &[Stage::Idle, Stage::Layering, Stage::Up];
+
+    fn state_name(stage: Stage) -> String {
+        format!("`{stage:?}`")
+    }
+
+    #[test]
+    fn the_page_shows_the_links() {
+        drawing::check("link", STARTS, EVENTS, Stage::next, state_name, event_name);
+    }
+
+    #[test]
+    fn bytes_of_a_connection_come_after_the_handshakes_of_its_layers() {
+        for stage in drawing::reachable(STARTS, EVENTS, Stage::next, state_name) {
+            assert_eq!(stage.next(Step::Drop), Stage::Idle);
+            let leads_to_up = EVENTS.iter().filter(|step| stage.next(**step) == Stage::Up);
+            let is_allowed = |step: &Step| *step == Step::Begin || stage == Stage::Up;
+            assert!(leads_to_up.into_iter().all(is_allowed));
+        }
+    }
+}

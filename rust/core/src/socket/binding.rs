@@ -1,0 +1,330 @@
+//! Calls for language bindings, which have locks of their own to let go of before a wait, and messages to give back that
+//! did not reach their program.
+
+use std::cell::RefCell;
+use std::sync::Arc;
+use std::time::Duration;
+
+use zeroxide_proto::engine::PeerInfo;
+use zeroxide_proto::frame::Frame;
+use zeroxide_proto::message::Message;
+
+use super::calls::{Receipt, Receipts, Source};
+use super::core::{Core, State};
+use super::explain::Direction;
+use super::parts::PartsReceiver;
+use super::{Events, SendError, Socket, Wait};
+use crate::error::{Error, ErrorKind, Result};
+
+/// How an attempt ended that may not wait, not even for another thread to leave the socket.
+#[derive(Debug)]
+pub enum Attempt<T, M = ()> {
+    /// Done.
+    Done(T),
+    /// It would have to wait for a peer; for a send, the message comes back.
+    WouldBlock(M),
+    /// Another thread is inside the socket: let go of whatever it may be waiting for, then make the ordinary call.
+    Contended(M),
+    /// It failed.
+    Failed(Error),
+}
+
+/// See the module text.
+pub trait SocketInternals {
+    /// As [`send`](Socket::send), compiled once.
+    ///
+    /// # Errors
+    /// As [`send`](Socket::send).
+    fn send_message(&self, message: Message, wait: Wait) -> std::result::Result<(), SendError>;
+
+    /// As [`send_batch`](Socket::send_batch), without a conversion of each message.
+    fn send_messages(
+        &self,
+        messages: impl Iterator<Item = Message>,
+        wait: Wait,
+    ) -> (usize, Option<SendError>);
+
+    /// Receives a whole message with its receipt, by which it can be given back. If `named`, the receipt names the peer.
+    ///
+    /// # Errors
+    /// As [`recv`](Socket::recv).
+    fn recv_with_receipt(&self, wait: Wait, named: bool) -> Result<(Message, Receipt)>;
+
+    /// Sends without waiting for a peer or for another thread.
+    fn try_send(&self, message: Message) -> Attempt<(), Message>;
+
+    /// Receives without waiting for a message or for another thread. Who does not go on to wait calls
+    /// [`take_in`](Self::take_in) before giving up.
+    fn try_recv(&self) -> Attempt<Message>;
+
+    /// Like [`try_recv`](Self::try_recv), but fills a message in place. If there is none, `message` is unchanged.
+    fn try_recv_to(&self, message: &mut Message) -> Attempt<()>;
+
+    /// Receives without waiting for a message or for another thread, and learns who it is from.
+    fn try_recv_from(&self) -> Attempt<(Message, Option<Arc<PeerInfo>>)>;
+
+    /// Receives without waiting for a message or for another thread. If `named`, the receipt names the peer.
+    fn try_recv_with_receipt(&self, named: bool) -> Attempt<(Message, Receipt)>;
+
+    /// As [`try_recv`](Self::try_recv), but takes up to `max` messages, at least one, that are there, and has `make` make
+    /// something of each while the socket is locked: it must neither take long nor use the socket.
+    fn try_recv_batch_as<T>(&self, max: usize, make: impl Fn(Message) -> T) -> Attempt<Vec<T>>;
+
+    /// Between two waits that follow each other closely, what arrives may lie where only the next wait would look. Takes
+    /// it in; true if there was such a place, and it is worth receiving again.
+    fn take_in(&self) -> bool;
+
+    /// Gives back messages that were received but reached nobody, with who they are from: they are the next to be
+    /// received. Of those that are given back one after the other, the one with the lowest `order` comes first.
+    fn give_back(&self, order: u64, messages: Vec<(Message, Option<Arc<PeerInfo>>)>);
+
+    /// Gives back messages that were received but did not reach the program. They come before messages that were received
+    /// later.
+    fn give_back_received(&self, messages: Vec<(Message, Receipt)>);
+
+    /// Receives up to `max` messages, and their receipts.
+    ///
+    /// # Errors
+    /// As [`recv`](Socket::recv), for the first message.
+    fn recv_batch_with_receipts(&self, max: usize, wait: Wait) -> Result<(Vec<Message>, Receipts)>;
+
+    /// As [`events`](Socket::events), unnoticed by those who watch the descriptor.
+    ///
+    /// # Errors
+    /// `Terminated`, `NotSocket`.
+    fn readiness(&self) -> Result<Events>;
+
+    /// Counts a message that was begun in parts and will not be sent.
+    fn count_unfinished(&self);
+
+    /// The next part of the message that this thread is in, if it is in one, and who the message is from.
+    fn next_part(&self) -> Option<(Frame, Option<Arc<PeerInfo>>)>;
+
+    /// Takes a received message apart: its first part now, the others by [`next_part`](Self::next_part) in this
+    /// thread.
+    fn begin_parts(&self, message: Message, peer: Option<Arc<PeerInfo>>) -> Frame;
+
+    /// Gives back parts that `receiver` received but passed to nobody: they are the next that it receives, those with
+    /// the lowest `order` first.
+    fn give_back_parts(
+        &self,
+        receiver: &PartsReceiver,
+        order: u64,
+        parts: Vec<Frame>,
+        peer: Option<Arc<PeerInfo>>,
+    );
+
+    /// The message of which this thread has gathered all but these parts. What it sends next begins another one.
+    fn complete(&self, rest: impl IntoIterator<Item = Frame>) -> Message;
+
+    /// Whether this thread has begun to send a message in parts.
+    fn is_sending_parts(&self) -> bool;
+
+    /// The error for a call that timed out: `Again`, with the timeout, if given, and the state of the connections at
+    /// this moment. For callers that divide one wait into several calls.
+    fn timed_out(&self, direction: Direction, waited: Option<Duration>) -> Error;
+
+    /// The error for a call that waited for `wanted` peers and found fewer: `Again`, with the state of the connections at
+    /// this moment. `what` says what the peers should be.
+    fn too_few(&self, found: usize, wanted: usize, what: &str) -> Error;
+
+    /// The endpoints and how many peers each has, for a person to read. Waits for nothing: `None` while another call
+    /// holds the socket's lock, on a closed socket, and without endpoints.
+    fn overview(&self) -> Option<String>;
+}
+
+impl SocketInternals for Socket {
+    #[inline]
+    fn send_message(&self, message: Message, wait: Wait) -> std::result::Result<(), SendError> {
+        Socket::send_message(self, message, wait)
+    }
+
+    #[inline]
+    fn send_messages(
+        &self,
+        messages: impl Iterator<Item = Message>,
+        wait: Wait,
+    ) -> (usize, Option<SendError>) {
+        Socket::send_messages(self, messages, wait)
+    }
+
+    fn recv_with_receipt(&self, wait: Wait, named: bool) -> Result<(Message, Receipt)> {
+        self.recv_with(wait, |state, message, source| {
+            (message, Receipt::of(state, source, named))
+        })
+    }
+
+    #[inline]
+    fn try_send(&self, mut message: Message) -> Attempt<(), Message> {
+        let core = self.core();
+        let Some(mut state) = core.try_lock() else {
+            return Attempt::Contended(message);
+        };
+        if let Err(error) = core.check_open() {
+            return Attempt::Failed(error);
+        }
+        match core.send_now(&mut state, &mut message) {
+            Ok(()) => Attempt::Done(()),
+            Err(error) if error.kind() == ErrorKind::Again => Attempt::WouldBlock(message),
+            Err(error) => Attempt::Failed(error),
+        }
+    }
+
+    #[inline]
+    fn try_recv(&self) -> Attempt<Message> {
+        self.try_recv_with(|_, message, _| message)
+    }
+
+    #[inline]
+    fn try_recv_to(&self, message: &mut Message) -> Attempt<()> {
+        let core = self.core();
+        let Some(mut state) = core.try_lock() else {
+            return Attempt::Contended(());
+        };
+        if let Err(error) = core.check_open() {
+            return Attempt::Failed(error);
+        }
+        match core.recv_now(&mut state, message) {
+            Ok(_) => Attempt::Done(()),
+            Err(error) if error.kind() == ErrorKind::Again => Attempt::WouldBlock(()),
+            Err(error) => Attempt::Failed(error),
+        }
+    }
+
+    fn try_recv_from(&self) -> Attempt<(Message, Option<Arc<PeerInfo>>)> {
+        self.try_recv_with(|state, message, source| (message, Core::peer_of(state, source)))
+    }
+
+    #[inline]
+    fn try_recv_with_receipt(&self, named: bool) -> Attempt<(Message, Receipt)> {
+        self.try_recv_with(|state, message, source| (message, Receipt::of(state, source, named)))
+    }
+
+    fn try_recv_batch_as<T>(&self, max: usize, make: impl Fn(Message) -> T) -> Attempt<Vec<T>> {
+        let core = self.core();
+        self.try_recv_with(|state, message, _| {
+            let mut batch = vec![make(message)];
+            core.recv_run(state, max, &mut batch, |_, message, _| make(message));
+            batch
+        })
+    }
+
+    fn take_in(&self) -> bool {
+        let core = self.core();
+        core.try_lock().is_some_and(|state| core.take_in(&state))
+    }
+
+    fn give_back(&self, order: u64, messages: Vec<(Message, Option<Arc<PeerInfo>>)>) {
+        let core = self.core();
+        // Once the socket is closed nobody will ask for them any more.
+        if let Ok(mut state) = core.lock_open() {
+            core.give_back_now(&mut state, order, messages);
+        }
+    }
+
+    fn give_back_received(&self, messages: Vec<(Message, Receipt)>) {
+        let core = self.core();
+        // A closed socket receives nothing any more.
+        if let Ok(mut state) = core.lock_open() {
+            core.give_back_received(&mut state, messages);
+        }
+    }
+
+    fn recv_batch_with_receipts(&self, max: usize, wait: Wait) -> Result<(Vec<Message>, Receipts)> {
+        let receipts = RefCell::new(Receipts::default());
+        let batch = self.recv_batch_with(max, wait, |state, message, source| {
+            receipts.borrow_mut().add(state, source);
+            message
+        })?;
+        Ok((batch, receipts.into_inner()))
+    }
+
+    fn readiness(&self) -> Result<Events> {
+        let core = self.core();
+        let mut state = core.lock_open()?;
+        Ok(core.events_now(&mut state))
+    }
+
+    fn count_unfinished(&self) {
+        self.core().parts().count_unfinished();
+    }
+
+    fn next_part(&self) -> Option<(Frame, Option<Arc<PeerInfo>>)> {
+        let core = self.core();
+        let part = core.parts().next();
+        if part.is_some() && core.signal.has_descriptor() {
+            core.level(&mut core.lock());
+        }
+        part
+    }
+
+    fn begin_parts(&self, message: Message, peer: Option<Arc<PeerInfo>>) -> Frame {
+        let core = self.core();
+        let first = core.parts().begin(message, peer);
+        if core.signal.has_descriptor() && core.parts().rcvmore() {
+            core.signal.raise();
+        }
+        first
+    }
+
+    fn give_back_parts(
+        &self,
+        receiver: &PartsReceiver,
+        order: u64,
+        parts: Vec<Frame>,
+        peer: Option<Arc<PeerInfo>>,
+    ) {
+        let core = self.core();
+        if let Ok(mut state) = core.lock_open() {
+            core.give_back_parts_now(&mut state, receiver, order, parts, &peer);
+        }
+    }
+
+    fn complete(&self, rest: impl IntoIterator<Item = Frame>) -> Message {
+        match self.core().parts().take() {
+            Some(mut message) => {
+                rest.into_iter().for_each(|part| message.push(part));
+                message
+            }
+            None => Message::from_frames(rest),
+        }
+    }
+
+    fn is_sending_parts(&self) -> bool {
+        self.core().parts().is_gathering()
+    }
+
+    fn timed_out(&self, direction: Direction, waited: Option<Duration>) -> Error {
+        self.core().timed_out(direction, waited)
+    }
+
+    fn too_few(&self, found: usize, wanted: usize, what: &str) -> Error {
+        self.core().too_few(found, wanted, what)
+    }
+
+    fn overview(&self) -> Option<String> {
+        self.core().overview()
+    }
+}
+
+impl Socket {
+    #[inline]
+    fn try_recv_with<T>(
+        &self,
+        finish: impl FnOnce(&mut State, Message, Source) -> T,
+    ) -> Attempt<T> {
+        let core = self.core();
+        let Some(mut state) = core.try_lock() else {
+            return Attempt::Contended(());
+        };
+        if let Err(error) = core.check_open() {
+            return Attempt::Failed(error);
+        }
+        let mut message = Message::new();
+        match core.recv_now(&mut state, &mut message) {
+            Ok(source) => Attempt::Done(finish(&mut state, message, source)),
+            Err(error) if error.kind() == ErrorKind::Again => Attempt::WouldBlock(()),
+            Err(error) => Attempt::Failed(error),
+        }
+    }
+}

@@ -1,0 +1,72 @@
+//! Addresses, peers and attempts to connect of Unix domain sockets.
+
+use std::io;
+use std::os::fd::AsFd;
+
+use socket2::SockAddr;
+
+/// The maximum length of a path in a socket address, without the terminating zero.
+pub(crate) const LONGEST_PATH: usize = 107;
+
+/// The process at the other end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Credentials {
+    pub(crate) user: u32,
+    pub(crate) group: u32,
+    pub(crate) process: i32,
+}
+
+/// The process that connected, or that listened when this side connected.
+pub(crate) fn peer_credentials(fd: impl AsFd) -> io::Result<Credentials> {
+    let peer = rustix::net::sockopt::socket_peercred(fd)?;
+    Ok(Credentials {
+        user: peer.uid.as_raw(),
+        group: peer.gid.as_raw(),
+        process: peer.pid.as_raw_pid(),
+    })
+}
+
+/// The address of a name that is not a path.
+pub(crate) fn nameless_path(name: &str) -> io::Result<SockAddr> {
+    // An abstract name begins with a zero byte.
+    SockAddr::unix(format!("\0{name}"))
+}
+
+/// The name in an address that is not a path, if it has one.
+pub(crate) fn name(address: &SockAddr) -> Option<&[u8]> {
+    address.as_abstract_namespace()
+}
+
+/// Whether a program listens at an address to which an attempt to connect has failed with `error`; `None` if the error
+/// does not show it.
+pub(crate) fn shows_listener(error: &io::Error) -> Option<bool> {
+    match error.raw_os_error()? {
+        libc::ECONNREFUSED | libc::ENOENT => Some(false),
+        // A full backlog, another type of socket, or no permission to test: in use.
+        libc::EAGAIN | libc::EPROTOTYPE | libc::EACCES | libc::EPERM => Some(true),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::net::UnixStream;
+    use std::process;
+
+    use super::*;
+
+    #[test]
+    fn the_peer_of_a_pair_is_this_process() {
+        let (near, _far) = UnixStream::pair().unwrap();
+        let peer = peer_credentials(&near).unwrap();
+        assert_eq!(u32::try_from(peer.process).unwrap(), process::id());
+        assert_eq!(peer.user, rustix::process::getuid().as_raw());
+        assert_eq!(peer.group, rustix::process::getgid().as_raw());
+    }
+
+    #[test]
+    fn names_and_paths_are_distinct() {
+        assert_eq!(name(&nameless_path("a").unwrap()), Some(&b"a"[..]));
+        assert_eq!(name(&SockAddr::unix("/a").unwrap()), None);
+    }
+}

@@ -1,0 +1,337 @@
+//! Layers: protocols between a connection's descriptor and ZMTP, such as the conversation with a SOCKS proxy.
+//!
+//! A [`Layer`] is a value without I/O. It may end after its handshake, or transform every byte until the connection
+//! ends, as encryption does. [`Layers`] moves bytes through a connection's layers. Because a layer may hold bytes that
+//! the kernel does not have any more, readiness is never decided by the kernel alone: [`Layers::has_more`].
+
+use std::fmt;
+use std::io::{self, ErrorKind, IoSlice};
+use std::os::fd::BorrowedFd;
+
+use crate::error::Result;
+use crate::sys::stream;
+
+/// The bytes that are read from the kernel at a time.
+const READ_SIZE: usize = 16 * 1024;
+/// The room that is made for received bytes in a full buffer.
+const SMALL_ROOM: usize = 4096;
+
+/// The state of a layer.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Phase {
+    /// It shakes hands. Bytes from above have to wait.
+    Opening,
+    /// It carries bytes in both directions.
+    Open,
+    /// It has finished, and is removed. The bytes that it still holds are for above, and further ones pass unchanged.
+    Over,
+}
+
+/// A protocol that carries the bytes of another one. "Above" is ZMTP or the next layer, "below" is the kernel or the
+/// layer before.
+pub(crate) trait Layer: fmt::Debug + Send {
+    /// Its state.
+    fn phase(&self) -> Phase;
+
+    /// Takes bytes from below. Called only while it has no bytes for above, which bounds what it has to hold.
+    ///
+    /// # Errors
+    /// If the peer does not follow the protocol, or refuses.
+    fn handle_input(&mut self, bytes: &[u8]) -> Result<()>;
+
+    /// The connection below has ended, or broke with an error.
+    ///
+    /// # Errors
+    /// If that is too early for this protocol.
+    fn handle_end(&mut self, error: Option<io::Error>) -> Result<()>;
+
+    /// Whether it has bytes for above.
+    fn has_input(&self) -> bool;
+
+    /// Appends bytes for above to `buffer`, up to its capacity.
+    fn poll_input(&mut self, buffer: &mut Vec<u8>);
+
+    /// Takes bytes from above and returns how many; 0 if it has no room until others were transmitted.
+    fn handle_output(&mut self, bytes: &[u8]) -> usize;
+
+    /// The bytes to send below now.
+    fn poll_transmit(&self) -> &[u8];
+
+    /// Records that `count` of these bytes were sent.
+    fn transmitted(&mut self, count: usize);
+
+    /// No more bytes come from above: the last chance to send the peer a farewell.
+    fn finish(&mut self) {}
+}
+
+/// The layers of one connection.
+#[derive(Debug, Default)]
+pub(crate) struct Layers {
+    /// The one next to the kernel first.
+    stack: Vec<Box<dyn Layer>>,
+    /// Bytes for ZMTP of a layer that is over.
+    left: Vec<u8>,
+    scratch: Vec<u8>,
+    /// The last [`recv`](Self::recv) has asked the kernel, and taken all that it had.
+    drained: bool,
+    /// The kernel has reported the end of the stream.
+    ended: bool,
+}
+
+impl Layers {
+    /// Puts a layer on top of the others.
+    pub(super) fn push(&mut self, layer: Box<dyn Layer>) {
+        self.stack.push(layer);
+    }
+
+    /// Whether nothing is left to do for them.
+    pub(super) fn are_over(&self) -> bool {
+        self.stack.is_empty() && self.left.is_empty()
+    }
+
+    /// Whether a layer shakes hands.
+    pub(super) fn is_opening(&self) -> bool {
+        let phases = self.stack.iter().map(|layer| layer.phase());
+        phases.into_iter().any(|phase| phase == Phase::Opening)
+    }
+
+    /// Whether a read may return something, bytes or the end, of which the kernel will not notify.
+    pub(super) fn has_more(&self) -> bool {
+        !self.drained || self.ended || self.has_input()
+    }
+
+    /// Whether there are bytes that the kernel has not taken yet.
+    pub(super) fn has_unsent(&self) -> bool {
+        let mut held_back = false;
+        self.stack.iter().any(|layer| {
+            // A layer that shakes hands takes nothing from above.
+            let waits = !held_back && !layer.poll_transmit().is_empty();
+            held_back |= layer.phase() == Phase::Opening;
+            waits
+        })
+    }
+
+    /// Goes on with the handshakes as far as possible. Returns whether they are complete.
+    ///
+    /// # Errors
+    /// The reason why they will never be complete.
+    pub(super) fn advance(&mut self, fd: BorrowedFd<'_>) -> Result<bool> {
+        loop {
+            self.rise()?;
+            if let Err(error) = self.flush(fd, false) {
+                return self.broken(Some(error));
+            }
+            if !self.is_opening() {
+                return Ok(true);
+            }
+            match self.receive(fd) {
+                Ok(0) => return self.broken(None),
+                Ok(_) => self.handle_received()?,
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(false),
+                Err(error) => return self.broken(Some(error)),
+            }
+        }
+    }
+
+    /// The connection ended during a handshake.
+    fn broken(&mut self, error: Option<io::Error>) -> Result<bool> {
+        let opening = |layer: &&mut Box<dyn Layer>| layer.phase() == Phase::Opening;
+        if let Some(layer) = self.stack.iter_mut().find(opening) {
+            layer.handle_end(error)?;
+        }
+        Err(io::Error::from(ErrorKind::UnexpectedEof).into())
+    }
+
+    /// Appends bytes for ZMTP to the buffer, up to its capacity. 0 means the end of the stream.
+    pub(super) fn recv(&mut self, fd: BorrowedFd<'_>, buffer: &mut Vec<u8>) -> io::Result<usize> {
+        if buffer.capacity() == buffer.len() {
+            buffer
+                .try_reserve(SMALL_ROOM)
+                .map_err(|_| ErrorKind::OutOfMemory)?;
+        }
+        let before = buffer.len();
+        // More may have arrived since, and the caller no longer knows.
+        self.drained = false;
+        loop {
+            self.rise()?;
+            self.take(buffer);
+            if buffer.len() > before {
+                return Ok(buffer.len() - before);
+            }
+            if self.has_input() {
+                continue;
+            }
+            if self.ended {
+                return Ok(0);
+            }
+            if self.receive(fd)? > 0 {
+                self.handle_received()?;
+                continue;
+            }
+            self.ended = true;
+            for layer in &mut self.stack {
+                layer.handle_end(None)?;
+            }
+        }
+    }
+
+    /// Sends bytes of ZMTP, as far as the layers and the kernel take them now. Without bytes, only sends what the layers
+    /// hold.
+    pub(super) fn send(
+        &mut self,
+        fd: BorrowedFd<'_>,
+        slices: &[IoSlice<'_>],
+        more: bool,
+    ) -> io::Result<usize> {
+        self.rise()?;
+        if !self.flush(fd, more)? {
+            return Err(ErrorKind::WouldBlock.into());
+        }
+        let Some(top) = self.stack.last_mut() else {
+            return stream::send(fd, slices, more);
+        };
+        let mut taken = 0;
+        for slice in slices {
+            let count = top.handle_output(slice);
+            taken += count;
+            if count < slice.len() {
+                break;
+            }
+        }
+        if taken == 0 && slices.iter().any(|slice| !slice.is_empty()) {
+            return Err(ErrorKind::WouldBlock.into());
+        }
+        // The layers keep the bytes that the kernel does not take now.
+        self.flush(fd, more)?;
+        Ok(taken)
+    }
+
+    /// No more bytes of ZMTP follow.
+    pub(super) fn finish(&mut self, fd: BorrowedFd<'_>) {
+        for at in (0..self.stack.len()).rev() {
+            self.stack[at].finish();
+            // Nothing can be done about a kernel that is full or a connection that is gone.
+            let _ = self.flush(fd, false);
+        }
+    }
+
+    /// Reads from the kernel.
+    fn receive(&mut self, fd: BorrowedFd<'_>) -> io::Result<usize> {
+        self.scratch.clear();
+        self.scratch
+            .try_reserve_exact(READ_SIZE)
+            .map_err(|_| ErrorKind::OutOfMemory)?;
+        let count = match stream::recv(fd, &mut self.scratch) {
+            Ok(count) => count,
+            Err(error) => {
+                self.drained |= error.kind() == ErrorKind::WouldBlock;
+                return Err(error);
+            }
+        };
+        self.drained = count < self.scratch.capacity();
+        Ok(count)
+    }
+
+    /// Hands what was read to the first layer.
+    fn handle_received(&mut self) -> Result<()> {
+        match self.stack.first_mut() {
+            Some(first) => first.handle_input(&self.scratch),
+            None => {
+                self.left.extend_from_slice(&self.scratch);
+                Ok(())
+            }
+        }
+    }
+
+    fn has_input(&self) -> bool {
+        !self.left.is_empty() || self.stack.iter().any(|layer| layer.has_input())
+    }
+
+    /// Moves received bytes up through the layers, and removes those that are over.
+    fn rise(&mut self) -> Result<()> {
+        let mut at = 0;
+        while at < self.stack.len() {
+            let is_over =
+                self.stack[at].phase() == Phase::Over && self.stack[at].poll_transmit().is_empty();
+            if at + 1 < self.stack.len() || is_over {
+                self.lift(at)?;
+            }
+            match is_over {
+                true => drop(self.stack.remove(at)),
+                false => at += 1,
+            }
+        }
+        Ok(())
+    }
+
+    /// Hands what a layer has for above to the next one, as long as that takes it.
+    fn lift(&mut self, at: usize) -> Result<()> {
+        let (below, above) = self.stack.split_at_mut(at + 1);
+        let layer = &mut below[at];
+        while layer.has_input() {
+            match above.first_mut() {
+                None => {
+                    self.left.reserve(READ_SIZE);
+                    layer.poll_input(&mut self.left);
+                }
+                // Only a layer that stays can wait for the one above.
+                Some(next) if next.has_input() && layer.phase() != Phase::Over => break,
+                Some(next) => {
+                    self.scratch.clear();
+                    self.scratch.reserve(READ_SIZE);
+                    layer.poll_input(&mut self.scratch);
+                    next.handle_input(&self.scratch)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes bytes for ZMTP out of the top.
+    fn take(&mut self, buffer: &mut Vec<u8>) {
+        if !self.left.is_empty() {
+            let room = buffer.capacity() - buffer.len();
+            let count = self.left.len().min(room);
+            buffer.extend(self.left.drain(..count));
+        } else if let Some(top) = self.stack.last_mut() {
+            top.poll_input(buffer);
+        }
+    }
+
+    /// Sends what the layers hold. Returns false if the kernel is full before that.
+    fn flush(&mut self, fd: BorrowedFd<'_>, more: bool) -> io::Result<bool> {
+        loop {
+            self.sink();
+            let Some(first) = self.stack.first_mut() else {
+                return Ok(true);
+            };
+            let bytes = first.poll_transmit();
+            if bytes.is_empty() {
+                return Ok(true);
+            }
+            match stream::send(fd, &[IoSlice::new(bytes)], more) {
+                Ok(count) => first.transmitted(count),
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(false),
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    /// Moves bytes to be sent down through the layers.
+    fn sink(&mut self) {
+        for at in (1..self.stack.len()).rev() {
+            let (below, above) = self.stack.split_at_mut(at);
+            let (below, layer) = (&mut below[at - 1], &mut above[0]);
+            let bytes = layer.poll_transmit();
+            if !bytes.is_empty() && below.phase() == Phase::Open {
+                let taken = below.handle_output(bytes);
+                layer.transmitted(taken);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod late;
+#[cfg(test)]
+mod tests;

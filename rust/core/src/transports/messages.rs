@@ -1,0 +1,248 @@
+//! Transports that carry messages: they join sockets to each other, or to something else, by pipes.
+//!
+//! A message transport has no descriptors, no engine and no session. It gets a [`MessagePort`] with each bind and
+//! connect, and hands pipes to it. inproc is such a transport.
+
+use std::any::Any;
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use zeroxide_proto::engine::PeerInfo;
+use zeroxide_proto::message::Message;
+use zeroxide_proto::socket_type::SocketType;
+
+use crate::error::Result;
+use crate::monitor::MonitorEvent;
+use crate::pipe::{Limit, Pipe, PipeConfig, PipeEvent, PipeId, PipeOwner};
+use crate::port::{Origin, SocketPort};
+
+/// A kind of address at which messages are exchanged as they are. Each context has its own.
+///
+/// Its methods are called by the threads that use the sockets, without any lock of the library.
+pub trait MessageTransport: Send + Sync {
+    /// The scheme before `://`.
+    fn scheme(&self) -> &str;
+
+    /// Checks an address without using it.
+    ///
+    /// # Errors
+    /// `Invalid` syntax; `IncompatibleProtocol` if the transport does not support this socket type.
+    fn check(&self, address: &str, socket: SocketType, bind: bool) -> Result<()>;
+
+    /// Binds the socket behind `port` to an address. From now on each peer that connects gets a pipe to the port.
+    ///
+    /// # Errors
+    /// As for `check`, and `AddressInUse`, `AddressNotAvailable`, or the system's error.
+    fn bind(&self, address: &str, port: MessagePort) -> Result<Bound>;
+
+    /// Connects the socket behind `port` to an address. Success means that the attempt has begun. A pipe that is handed
+    /// to the port before this returns can be used by the socket's next call.
+    ///
+    /// # Errors
+    /// As for `check`, as far as the address itself shows it.
+    fn connect(&self, address: &str, port: MessagePort) -> Result<Hold>;
+
+    /// Whether both ends of every pipe are sockets of this context.
+    fn is_local(&self) -> bool {
+        false
+    }
+
+    /// The port that is bound to an address in this context.
+    fn bound_port(&self, address: &str) -> Option<MessagePort> {
+        let _ = address;
+        None
+    }
+
+    /// The context was shut down: nothing will be bound or connected any more.
+    fn on_shutdown(&self) {}
+}
+
+/// Keeps a bind or connect in effect. A drop takes the call back, and may happen under the socket's lock.
+pub type Hold = Box<dyn Any + Send + Sync>;
+
+/// A bound address.
+#[derive(Debug)]
+pub struct Bound {
+    /// The resolved endpoint, with wildcards filled in.
+    pub endpoint: String,
+    /// See [`Hold`].
+    pub hold: Hold,
+}
+
+/// A socket, as a message transport sees it in one bind or connect call. Clones are the same port.
+#[derive(Clone)]
+pub struct MessagePort {
+    pub(crate) port: Arc<dyn SocketPort>,
+    pub(crate) socket_type: SocketType,
+    /// As the application wrote it.
+    pub(crate) endpoint: Arc<str>,
+    pub(crate) origin: Origin,
+    /// The socket's high-water marks, for sending and for receiving.
+    pub(crate) limits: (Limit, Limit),
+    /// Whether it conflates the messages that it sends, and those that it receives.
+    pub(crate) conflate: (bool, bool),
+    pub(crate) routing_id: Bytes,
+    /// The application's name for the peer of this connect.
+    pub(crate) peer_name: Option<Bytes>,
+}
+
+impl MessagePort {
+    /// The type of the socket.
+    pub fn socket_type(&self) -> SocketType {
+        self.socket_type
+    }
+
+    /// The endpoint as the application wrote it.
+    pub fn endpoint(&self) -> &str {
+        &self.endpoint
+    }
+
+    /// The socket's ROUTING_ID; empty if it has none.
+    pub fn routing_id(&self) -> &[u8] {
+        &self.routing_id
+    }
+
+    /// Connects the socket with a peer: the socket gets one end of a new pipe, and the transport the other. `address` is
+    /// the peer's in statistics and events.
+    ///
+    /// `on_change` is called when the pipe has messages for the transport, room again, or was closed by the socket. The
+    /// calling thread may be one that sends, with locks held, so only wake another thread there. It is called at the
+    /// next change only after [`try_recv`](MessagePipe::try_recv) has returned `None`, or
+    /// [`try_send`](MessagePipe::try_send) its message.
+    pub fn open(&self, address: &str, on_change: impl Fn() + Send + Sync + 'static) -> MessagePipe {
+        let own = PipeConfig {
+            conflate: self.conflate.1,
+            ..PipeConfig::default()
+        };
+        let (theirs, pipe) = Pipe::pair(self.pipe_config(), own);
+        let address = Bytes::copy_from_slice(address.as_bytes());
+        pipe.set_far_peer(Arc::new(PeerInfo {
+            properties: vec![("Peer-Address".to_owned(), address)],
+            ..PeerInfo::default()
+        }));
+        pipe.set_owner(Arc::new(Owner(on_change)), PipeId(0));
+        let context = self.port.hold_context();
+        self.attach(theirs);
+        MessagePipe {
+            pipe,
+            _context: context,
+        }
+    }
+
+    /// The socket's description for a peer.
+    pub(crate) fn info(&self) -> Arc<PeerInfo> {
+        Arc::new(PeerInfo {
+            socket_type: Some(self.socket_type),
+            routing_id: self.routing_id.clone(),
+            version: (3, 1),
+            mechanism: "NULL",
+            user_id: None,
+            key: None,
+            properties: vec![
+                (
+                    "Socket-Type".to_owned(),
+                    Bytes::from_static(self.socket_type.name().as_bytes()),
+                ),
+                ("Identity".to_owned(), self.routing_id.clone()),
+            ],
+        })
+    }
+
+    /// The socket's part of the settings of a new pipe.
+    pub(crate) fn pipe_config(&self) -> PipeConfig {
+        PipeConfig {
+            limit_out: Some(self.limits.0),
+            limit_in: Some(self.limits.1),
+            conflate: self.conflate.0,
+        }
+    }
+
+    /// Hands one end of a pipe to the socket.
+    pub(crate) fn attach(&self, mut pipe: Pipe) {
+        if self.peer_name.is_some() {
+            pipe.set_peer_name(self.peer_name.clone());
+        }
+        self.port.attach(pipe, &self.endpoint, self.origin);
+    }
+
+    /// Reports an event to the monitors of the socket.
+    pub(crate) fn emit(&self, event: MonitorEvent) {
+        self.port.emit(event);
+    }
+}
+
+impl fmt::Debug for MessagePort {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("MessagePort")
+            .field("socket_type", &self.socket_type)
+            .field("endpoint", &self.endpoint)
+            .finish_non_exhaustive()
+    }
+}
+
+/// The transport's end of a pipe to a socket. A drop disconnects the socket from this peer: it can still receive what
+/// was sent before. The context's `term()` waits until all of its pipes were dropped.
+pub struct MessagePipe {
+    pipe: Pipe,
+    _context: Box<dyn Any + Send + Sync>,
+}
+
+impl MessagePipe {
+    /// The next message that the socket has sent to this peer. It counts as delivered from then on.
+    pub fn try_recv(&mut self) -> Option<Message> {
+        if !self.pipe.check_read() {
+            return None;
+        }
+        let message = self.pipe.read()?;
+        self.pipe.account(1);
+        Some(message)
+    }
+
+    /// Hands a message of the peer to the socket.
+    ///
+    /// # Errors
+    /// Returns the message if the socket has reached its high-water mark for this peer, or has closed the pipe.
+    pub fn try_send(&mut self, mut message: Message) -> std::result::Result<(), Message> {
+        if !self.pipe.check_write() {
+            return Err(message);
+        }
+        self.pipe.write_unchecked(&mut message);
+        self.pipe.flush();
+        Ok(())
+    }
+
+    /// Whether the socket has closed its end. Messages that it sent before can still be received.
+    pub fn is_closed(&self) -> bool {
+        self.pipe.is_far_closed()
+    }
+
+    /// After the socket has closed its end: for how long to go on delivering, from then on. `None` means forever.
+    pub fn linger(&self) -> Option<Duration> {
+        self.pipe.far_linger()
+    }
+}
+
+impl fmt::Debug for MessagePipe {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("MessagePipe").finish_non_exhaustive()
+    }
+}
+
+/// Passes the events of a pipe on to its transport.
+struct Owner<F>(F);
+
+impl<F: Fn() + Send + Sync> PipeOwner for Owner<F> {
+    fn on_pipe(&self, _: PipeId, event: PipeEvent) {
+        match event {
+            PipeEvent::Readable | PipeEvent::Writable | PipeEvent::Closed => (self.0)(),
+            // Of the other end, and of pipes with connections behind them.
+            PipeEvent::Ready
+            | PipeEvent::Disconnected
+            | PipeEvent::Sent
+            | PipeEvent::Gathering
+            | PipeEvent::Asked => {}
+        }
+    }
+}

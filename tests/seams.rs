@@ -1,0 +1,134 @@
+//! What one folder of the core knows and the others must not: a failing test for knowledge that leaks out.
+
+mod source;
+
+use std::fs;
+
+use source::{files, root};
+
+/// The lines of `rust/core/src` that are neither comments nor tests, each with its place, outside `folder`.
+fn code_outside(folder: &str) -> Vec<(String, String)> {
+    let source = root().join("rust/core/src");
+    let mut found = Vec::new();
+    for file in files(&source, "rs") {
+        let relative = file.strip_prefix(&source).expect("found below it");
+        let is_test = relative.file_stem().is_some_and(|name| name == "tests");
+        if relative.starts_with(folder) || is_test {
+            continue;
+        }
+        let text = fs::read_to_string(&file).expect("readable source");
+        for (number, line) in code(&text) {
+            found.push((format!("{}:{number}", relative.display()), line));
+        }
+    }
+    assert!(found.len() > 10_000, "{} lines of code", found.len());
+    found
+}
+
+/// The lines of a file before its tests, without comments.
+fn code(text: &str) -> Vec<(usize, String)> {
+    let lines: Vec<&str> = text.lines().collect();
+    let is_tests = |pair: &[&str]| pair[0] == "#[cfg(test)]" && pair[1].starts_with("mod ");
+    let end = lines.windows(2).position(is_tests).unwrap_or(lines.len());
+    let without_comment = |line: &&str| match line.trim_start().starts_with("//") {
+        true => String::new(),
+        false => line.split(" // ").next().unwrap_or_default().to_owned(),
+    };
+    let lines = lines[..end].iter().map(without_comment);
+    lines
+        .enumerate()
+        .map(|(index, line)| (index + 1, line))
+        .collect()
+}
+
+/// The places where a line of code outside `folder` is `wrong`, and what is wrong with it.
+fn complaints(folder: &str, wrong: impl Fn(&str) -> Option<String>) -> Vec<String> {
+    let lines = code_outside(folder).into_iter();
+    lines
+        .filter_map(|(place, line)| wrong(&line).map(|word| format!("{place}: {word}")))
+        .collect()
+}
+
+/// A scheme on its own, as code needs it to tell one transport from another.
+fn scheme(line: &str) -> Option<String> {
+    let schemes = ["inproc", "tcp", "ipc"];
+    let literals = schemes
+        .iter()
+        .flat_map(|scheme| ["", ":", "://"].map(|separator| format!("\"{scheme}{separator}\"")));
+    literals.into_iter().find(|literal| line.contains(literal))
+}
+
+#[test]
+fn only_transports_know_schemes() {
+    let wrong = complaints("transports", scheme);
+    assert!(wrong.is_empty(), "\n{}", wrong.join("\n"));
+}
+
+/// A call, a type or a number of one system.
+fn system(line: &str) -> Option<String> {
+    let exact = ["libc", "rustix", "Errno"];
+    let parts = [
+        "epoll",
+        "eventfd",
+        "futex",
+        "user_timeout",
+        "bind_device",
+        "peercred",
+        "abstract_namespace",
+    ];
+    let mut words = line.split(|c: char| !(c.is_alphanumeric() || c == '_'));
+    let is_wrong = |word: &&str| {
+        let lower = word.to_ascii_lowercase();
+        exact.contains(word) || parts.iter().any(|part| lower.contains(part))
+    };
+    let found = words.find(is_wrong).map(str::to_owned);
+    found.or_else(|| error_number(line))
+}
+
+/// A constant such as `const ETIMEDOUT: u64 = 110;`.
+fn error_number(line: &str) -> Option<String> {
+    let (_, rest) = line.split_once("const E")?;
+    let (name, value) = rest.split_once('=')?;
+    let is_number = value.trim_start().starts_with(|c: char| c.is_ascii_digit());
+    let (name, _) = name.split_once(':')?;
+    let is_upper = name.chars().all(|c| c.is_ascii_uppercase());
+    (is_number && is_upper).then(|| format!("E{name}"))
+}
+
+#[test]
+fn only_sys_knows_the_system() {
+    let wrong = complaints("sys", system);
+    assert!(wrong.is_empty(), "\n{}", wrong.join("\n"));
+}
+
+#[test]
+fn knowledge_of_the_system_is_seen() {
+    for line in [
+        "Err(rustix::io::Errno::AGAIN) => {}",
+        "Some(libc::EPERM) => {}",
+        "const ETIMEDOUT: u64 = 110;",
+        "use crate::sys::epoll::Readiness;",
+        "let bell = EventFd::new()?;",
+        "socket.set_tcp_user_timeout(limit)?;",
+    ] {
+        assert!(system(line).is_some(), "{line}");
+    }
+    for line in [
+        "error.errno() as u64",
+        "ErrorKind::Again => errno::AGAIN,",
+        "const EFSM: i32 = HAUSNUMERO + 51;",
+        "const EVENTS_MAX: usize = 10;",
+    ] {
+        assert!(system(line).is_none(), "{line}");
+    }
+}
+
+#[test]
+fn comparing_a_scheme_is_seen() {
+    assert!(scheme("if endpoint.scheme == \"inproc\" {").is_some());
+    assert!(scheme("text.starts_with(\"tcp://\")").is_some());
+    assert!(scheme("Error::with(kind, \"STREAM speaks raw tcp and ipc only\")").is_none());
+    let text = "let a = 1; // why\n// x == \"tcp\"\n#[cfg(test)]\nmod tests {\n";
+    let lines: Vec<String> = code(text).into_iter().map(|(_, line)| line).collect();
+    assert_eq!(lines, ["let a = 1;", ""]);
+}
