@@ -27,6 +27,10 @@ __all__ = [
 
 Number = TypeVar("Number", int, float)
 
+# Options that take a CURVE key in Z85, and its length.
+KEY_OPTIONS = {"--secret"}
+KEY_LENGTH = 40
+
 
 class Parser(argparse.ArgumentParser):
     """An argument parser whose errors are one line that names the option.
@@ -41,7 +45,9 @@ class Parser(argparse.ArgumentParser):
 
     def read(self, arguments: Sequence[str] | None = None) -> argparse.Namespace:
         """Parses a command line, or `sys.argv`; exits with code 2 after a mistake."""
-        options, unknown = self.parse_known_args(arguments)
+        options, unknown = self.parse_known_args(
+            _joined(sys.argv[1:] if arguments is None else arguments)
+        )
         if unknown:
             # A subcommand's own parser knows which options there are.
             parser: Parser = getattr(options, "parser", self)
@@ -60,6 +66,22 @@ class Parser(argparse.ArgumentParser):
         name = word.partition("=")[0]
         known = re.findall(r"(?<![\w-])--?[a-z][\w-]*", self.format_help())
         self.error(f"there is no option {name}{did_you_mean(name, known)}")
+
+
+def _joined(arguments: Sequence[str]) -> list[str]:
+    """The arguments, with each key that begins with a dash joined to its option: argparse would take it for another."""
+    joined: list[str] = []
+    for word in arguments:
+        if (
+            joined
+            and joined[-1] in KEY_OPTIONS
+            and word.startswith("-")
+            and len(word) == KEY_LENGTH
+        ):
+            joined[-1] += f"={word}"
+        else:
+            joined.append(word)
+    return joined
 
 
 def size(text: str) -> int:

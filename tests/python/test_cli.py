@@ -242,6 +242,19 @@ def test_keygen(zmq, tmp_path, run):
     assert "--secret" in run("keygen", "--name", "bob", "--secret", keys["secret"], status=2)
 
 
+@pytest.mark.parametrize("command", ["zeroxide keygen", "zeroxide.curve_keygen"])
+def test_a_secret_key_may_begin_with_a_dash(zmq, run, capsys, command):
+    z85 = importlib.import_module(f"{zmq.__name__}.utils.z85")
+    secret = z85.encode((63 * 85**4).to_bytes(4, "big") + bytes(range(28)))
+    assert secret.startswith(b"-")
+    if command == "zeroxide keygen":
+        shown = run("keygen", "--secret", secret.decode())
+    else:
+        importlib.import_module(f"{zmq.__name__}.curve_keygen").main(["--secret", secret.decode()])
+        shown = capsys.readouterr().out
+    assert zmq.curve_public(secret).decode() in shown
+
+
 class Proxy:
     """A running `zeroxide proxy`, with its endpoints by name."""
 
