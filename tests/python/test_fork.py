@@ -67,6 +67,50 @@ def test_the_end_of_the_child_does_not_affect_the_parent(zmq):
     assert output == "close after\ncollect after\nexit after\n"
 
 
+def test_a_waiting_child_takes_no_wake_ups_from_its_parent(zmq):
+    """Both wait in the thread that forked, which had waited before."""
+    output, _ = run_script(
+        zmq.__name__,
+        """
+        import os, signal, threading
+        context = zmq.Context()
+        pull, push = context.socket(zmq.PULL), context.socket(zmq.PUSH)
+        pull.bind("inproc://wakes")
+        push.connect("inproc://wakes")
+        pull.poll(10)
+        pid = os.fork()
+        if not pid:
+            mine = zmq.Context()
+            waits = mine.socket(zmq.PULL)
+            waits.bind("inproc://wakes")
+            waits.poll(60_000)
+            os._exit(1)
+        pull.rcvtimeo = 20_000
+        begun = threading.Semaphore(0)
+
+        def send():
+            for _ in range(500):
+                begun.acquire()
+                threading.Event().wait(0.001)  # by now the other thread waits, most of the times
+                push.send(b"")
+
+        sender = threading.Thread(target=send)
+        sender.start()
+        for _ in range(500):
+            begun.release()
+            pull.recv()
+        sender.join()
+        os.kill(pid, signal.SIGKILL)
+        os.waitpid(pid, 0)
+        print("all")
+        push.close()
+        pull.close()
+        context.term()
+        """,
+    )
+    assert output == "all\n"
+
+
 @pytest.mark.zeroxide_only
 def test_use_in_the_child_raises_with_the_reason(zmq):
     output, _ = run_script(

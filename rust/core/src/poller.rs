@@ -1,11 +1,11 @@
 //! Waits for several sockets and descriptors at once.
 
-use std::os::fd::{AsRawFd, RawFd};
-use std::sync::Arc;
+use std::io;
+use std::os::fd::RawFd;
 use std::time::Instant;
 
-use crate::error::{Error, ErrorKind, Result};
-use crate::signal::{Signal, Woken};
+use crate::error::Result;
+use crate::signal::Vigil;
 use crate::socket::{Events, Socket};
 use crate::sys::poll::{self as sys_poll, Ready};
 
@@ -54,70 +54,58 @@ impl<'a> PollItem<'a> {
 /// cannot be a descriptor.
 pub fn poll(items: &mut [PollItem<'_>], deadline: Option<Instant>) -> Result<usize> {
     let fds = descriptors(items);
-    // Most calls find something at once, and need no watchers.
-    let ready = look(items, &fds, Some(Instant::now()))?;
+    // Most calls find something at once, and need not wait.
+    let now = Some(Instant::now());
+    let ready = look(items, &fds, now, |_| sys_poll::wait(&fds, now))?;
     if ready > 0 || deadline.is_some_and(|at| at <= Instant::now()) {
         return Ok(ready);
     }
     let watch = Watch::begin(items);
     loop {
-        let ticket = watch.signal.ticket();
-        let ready = if fds.is_empty() {
-            ask_sockets(items)?
-        } else {
-            watch.look(items, &fds, deadline)?
-        };
+        watch.enter();
+        let vigil = &watch.vigil;
+        let ready = look(items, &fds, deadline, |until| {
+            vigil.wait_beside(&fds, until)
+        })?;
         if ready > 0 || deadline.is_some_and(|at| at <= Instant::now()) {
             return Ok(ready);
         }
-        if fds.is_empty() && watch.signal.wait(ticket, deadline) == Woken::Interrupted {
-            return Err(Error::new(ErrorKind::Interrupted));
+        if fds.is_empty() {
+            vigil.wait(deadline)?;
         }
     }
 }
 
-/// One signal for all events of the sockets among the items. Their own descriptors are not suitable, because they are
+/// The thread, in the lists of all sockets among the items. Their own descriptors are not suitable, because they are
 /// readable as long as there is something to receive, even if the caller does not wait for that.
 struct Watch<'a> {
-    signal: Arc<Signal>,
+    vigil: Vigil,
     sockets: Vec<&'a Socket>,
 }
 
 impl<'a> Watch<'a> {
     fn begin(items: &[PollItem<'a>]) -> Watch<'a> {
-        let signal = Arc::new(Signal::new());
-        let sockets: Vec<&Socket> = items
-            .iter()
-            .filter_map(|item| match item.target {
-                PollTarget::Socket(socket) => Some(socket),
-                PollTarget::Fd(_) => None,
-            })
-            .collect();
-        for socket in &sockets {
-            socket.signal().watch(signal.clone());
+        let sockets = items.iter().filter_map(|item| match item.target {
+            PollTarget::Socket(socket) => Some(socket),
+            PollTarget::Fd(_) => None,
+        });
+        Watch {
+            vigil: Vigil::begin(),
+            sockets: sockets.collect(),
         }
-        Watch { signal, sockets }
     }
 
-    /// Checks the sockets, then waits for the descriptors and for events of sockets.
-    fn look(
-        &self,
-        items: &mut [PollItem<'_>],
-        fds: &[(RawFd, Ready)],
-        deadline: Option<Instant>,
-    ) -> Result<usize> {
-        let own = self.signal.descriptor()?.as_raw_fd();
-        self.signal.lower();
-        let mut fds = fds.to_vec();
-        fds.push((own, wanted(Events::READABLE)));
-        look(items, &fds, deadline)
+    fn enter(&self) {
+        for socket in &self.sockets {
+            self.vigil.enter(socket.signal());
+        }
     }
 }
 
 impl Drop for Watch<'_> {
     fn drop(&mut self) {
         for socket in &self.sockets {
-            socket.signal().unwatch(&self.signal);
+            self.vigil.leave(socket.signal());
         }
     }
 }
@@ -132,12 +120,13 @@ fn descriptors(items: &[PollItem<'_>]) -> Vec<(RawFd, Ready)> {
         .collect()
 }
 
-/// Checks the sockets, then the descriptors, which are in the order of the items; waits for the latter unless a socket
-/// is ready. Sets all `revents`. Returns how many items are ready.
+/// Checks the sockets, then the descriptors, which are in the order of the items; `wait` waits for the latter, not at all
+/// if a socket is ready. Sets all `revents`. Returns how many items are ready.
 fn look(
     items: &mut [PollItem<'_>],
     fds: &[(RawFd, Ready)],
     deadline: Option<Instant>,
+    wait: impl FnOnce(Option<Instant>) -> io::Result<Vec<Ready>>,
 ) -> Result<usize> {
     let mut ready = ask_sockets(items)?;
     if fds.is_empty() {
@@ -148,7 +137,7 @@ fn look(
     } else {
         deadline
     };
-    let all = sys_poll::wait(fds, until)?;
+    let all = wait(until)?;
     let others = items
         .iter_mut()
         .filter(|item| matches!(item.target, PollTarget::Fd(_)));

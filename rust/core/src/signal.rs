@@ -1,47 +1,41 @@
 //! What a blocked call waits on, and the descriptor that other event loops watch.
 //!
 //! A waiter takes a [`ticket`](Signal::ticket), looks whether there is something to do, and waits for the ticket to
-//! become stale. A futex carries the wait, so that a signal interrupts it at once and a wake-up costs one system call,
-//! none when nobody waits. Who waits for several signals at once has them [`watched`](Signal::watch) by one of its own.
-//! A task of an async program [`enlists`](Signal::enlist) its waker.
-//! The descriptor is made only when somebody asks for it, and is level-true: readable for as long as there is something
-//! to do.
+//! become stale. All waiters are in one list (`zeroxide_queue::waiters`): threads, the tasks of async programs, and the
+//! descriptors of other event loops. There are two ways to park, and each thread has one parker for both: on a word, so
+//! that a signal handler ends the wait at once and a wake-up costs one system call, none when no thread waits; and on
+//! descriptors, one of them its own bell, if it also waits for a connection, for the descriptors of a [`Vigil`], or for an
+//! alarm.
+//! The signal's own descriptor is made when it is first requested, and is level-true: readable for as long as there is
+//! something to do.
 
-use std::cell::RefCell;
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd, RawFd};
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering, fence};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::ops::ControlFlow::{Break, Continue};
+use std::os::fd::{AsRawFd, BorrowedFd, RawFd};
+use std::sync::Arc;
 use std::task::Waker;
 use std::time::{Duration, Instant};
 
-use zeroxide_queue::lookout::Lookout;
+use zeroxide_queue::parker::On;
+use zeroxide_queue::waiters::{Waiter, Waiters};
 
 use crate::error::Result;
-use crate::sys::poll::{self, Either};
-use crate::sys::wake_fd::WakeFd;
+use crate::sys::poll::{self, Ready};
 use crate::sys::word::{self, Wait};
 
+mod level;
 mod tasks;
+mod thread;
 
-pub(crate) use tasks::{Place, is_waking};
+pub(crate) use level::Level;
+pub(crate) use tasks::{is_waking, own_place};
+pub use thread::{Wakes, deferring_wakes};
+pub(crate) use zeroxide_queue::waiters::Place;
 
 /// See the module text.
 pub(crate) struct Signal {
-    wait: Arc<Waiting>,
-    /// How many watchers and tasks there are.
-    watched: AtomicUsize,
-    watchers: Mutex<Watchers>,
-    raised: AtomicBool,
-    /// Held while the descriptor and `raised` are brought from one level to the other: of two threads that do this in
-    /// opposite directions, the later one must win for both.
-    level: Mutex<()>,
-    fd: OnceLock<WakeFd>,
-    /// Who waits for this alone, but hears an alarm meanwhile.
-    alarmed: AtomicU32,
-    /// Where somebody waits for a descriptor of its own beside this, and what wakes it.
-    lookout: Lookout,
-    bell: OnceLock<WakeFd>,
+    waiters: Waiters<thread::Sleep, Level>,
+    level: Level,
 }
 
 /// How a wait beside a descriptor ended.
@@ -52,108 +46,8 @@ pub(crate) enum Beside {
     /// So it can, to the end: its peer has finished, or it broke.
     HungUp,
     Woken(Woken),
-    /// Somebody else waits in this way, or there is no descriptor to wait for.
+    /// There is no descriptor to wait for, or none left for a bell.
     Impossible,
-}
-
-/// What waiters wait on.
-struct Waiting {
-    generation: AtomicU32,
-    waiters: AtomicU32,
-}
-
-/// Who is woken besides the waiters.
-#[derive(Default)]
-struct Watchers {
-    signals: Vec<Arc<Signal>>,
-    tasks: tasks::List,
-}
-
-impl Watchers {
-    fn len(&self) -> usize {
-        self.signals.len() + self.tasks.len()
-    }
-}
-
-/// Wake-ups that have still to be given. Dropping it gives them.
-#[must_use = "threads wait for these"]
-pub struct Wakes {
-    waiting: Vec<Arc<Waiting>>,
-}
-
-impl Wakes {
-    /// Whether nobody has to be woken.
-    pub fn is_empty(&self) -> bool {
-        self.waiting.is_empty()
-    }
-}
-
-impl Drop for Wakes {
-    fn drop(&mut self) {
-        for waiting in &self.waiting {
-            word::wake_all(&waiting.generation);
-        }
-    }
-}
-
-thread_local! {
-    /// Collects the wake-ups of this thread while it is in `deferring_wakes`.
-    static DEFERRED: RefCell<Option<Vec<Arc<Waiting>>>> = const { RefCell::new(None) };
-}
-
-/// Does `work`, and hands the wake-ups of other threads of this process that come of it to the caller instead of giving
-/// them at once. For callers that hold something, such as an interpreter's lock, which the woken thread would only run
-/// into.
-pub fn deferring_wakes<T>(work: impl FnOnce() -> T) -> (T, Wakes) {
-    let scope = Scope::enter();
-    let result = work();
-    (result, scope.leave())
-}
-
-/// While it lives, this thread's wake-ups are collected. A panic gives them at once.
-struct Scope;
-
-impl Scope {
-    fn enter() -> Scope {
-        DEFERRED.with(|deferred| _ = deferred.borrow_mut().get_or_insert_default());
-        Scope
-    }
-
-    fn leave(self) -> Wakes {
-        let waiting = DEFERRED.with(|deferred| deferred.borrow_mut().take());
-        Wakes {
-            waiting: waiting.unwrap_or_default(),
-        }
-    }
-}
-
-impl Drop for Scope {
-    fn drop(&mut self) {
-        let waiting = DEFERRED.with(|deferred| deferred.borrow_mut().take());
-        drop(Wakes {
-            waiting: waiting.unwrap_or_default(),
-        });
-    }
-}
-
-impl Waiting {
-    fn wake(self: &Arc<Self>) {
-        let defer =
-            |deferred: &RefCell<Option<Vec<Arc<Waiting>>>>| match &mut *deferred.borrow_mut() {
-                Some(waiting) => {
-                    if waiting.last().is_none_or(|last| !Arc::ptr_eq(last, self)) {
-                        waiting.push(self.clone());
-                    }
-                    true
-                }
-                None => false,
-            };
-        // A thread that ends may drop its sockets after its own variables.
-        let deferred = DEFERRED.try_with(defer).unwrap_or(false);
-        if !deferred {
-            word::wake_all(&self.generation);
-        }
-    }
 }
 
 /// How long a wait lasts at most that cannot hear the alarm.
@@ -180,118 +74,56 @@ pub(crate) enum Woken {
 impl Signal {
     pub(crate) fn new() -> Signal {
         Signal {
-            wait: Arc::new(Waiting {
-                generation: AtomicU32::new(0),
-                waiters: AtomicU32::new(0),
-            }),
-            watched: AtomicUsize::new(0),
-            watchers: Mutex::default(),
-            raised: AtomicBool::new(false),
-            level: Mutex::new(()),
-            fd: OnceLock::new(),
-            alarmed: AtomicU32::new(0),
-            lookout: Lookout::new(),
-            bell: OnceLock::new(),
+            waiters: Waiters::new(),
+            level: Level::default(),
         }
     }
 
     /// Taken before looking for work; stale once something happened after it.
     #[inline]
     pub(crate) fn ticket(&self) -> u32 {
-        self.wait.generation.load(Ordering::SeqCst)
+        self.waiters.ticket()
     }
 
     /// Something happened: wakes every waiter and every watcher. The descriptor is not touched.
+    #[inline]
     pub(crate) fn wake(&self) {
-        // SeqCst pairs with `wait`: either the waiter counts itself before this looks, or it sees the new generation.
-        self.wait.generation.fetch_add(1, Ordering::SeqCst);
-        if self.wait.waiters.load(Ordering::SeqCst) > 0 {
-            self.wait.wake();
-        }
-        if self.lookout.ring()
-            && let Some(bell) = self.bell.get()
-        {
-            bell.signal();
-        }
-        // The fence in `ring` pairs with the one in `watch`, too: either the watcher is found, or it finds what happened.
-        if self.watched.load(Ordering::Relaxed) > 0 {
-            self.wake_watchers();
+        if self.waiters.news() {
+            self.wake_waiters();
         }
     }
 
     #[inline(never)]
-    fn wake_watchers(&self) {
-        let tasks = {
-            let mut watchers = lock(&self.watchers);
-            for watcher in &watchers.signals {
-                watcher.wake();
-                watcher.raise();
-            }
-            let tasks = watchers.tasks.take();
-            self.watched.store(watchers.len(), Ordering::Relaxed);
-            tasks
-        };
-        // A waker may do anything, such as drop the task, which then takes its place back.
-        tasks.wake();
+    fn wake_waiters(&self) {
+        self.waiters.take(Level::raise, |waiter| match waiter {
+            Waiter::Thread(thread) => thread::wake(thread),
+            Waiter::Task(_, waker) => tasks::wake(waker),
+        });
     }
 
-    /// `watcher` is woken and raised whenever this is woken, until [`unwatch`](Self::unwatch). Look for work afterwards.
-    pub(crate) fn watch(&self, watcher: Arc<Signal>) {
-        let mut watchers = lock(&self.watchers);
-        watchers.signals.push(watcher);
-        self.watched.store(watchers.len(), Ordering::Relaxed);
-        fence(Ordering::SeqCst);
+    /// `watcher` is raised whenever this is woken, until [`unwatch`](Self::unwatch). Look for work afterwards.
+    pub(crate) fn watch(&self, watcher: Arc<Level>) {
+        self.waiters.watch(watcher);
     }
 
     /// Takes one [`watch`](Self::watch) back.
-    pub(crate) fn unwatch(&self, watcher: &Arc<Signal>) {
-        let mut watchers = lock(&self.watchers);
-        if let Some(at) = watchers
-            .signals
-            .iter()
-            .position(|other| Arc::ptr_eq(other, watcher))
-        {
-            watchers.signals.swap_remove(at);
-        }
-        self.watched.store(watchers.len(), Ordering::Relaxed);
+    pub(crate) fn unwatch(&self, watcher: &Arc<Level>) {
+        self.waiters.unwatch(watcher);
     }
 
     /// Wakes a task with the next [`wake`](Self::wake). Returns false if the ticket is stale: look for work again.
     pub(crate) fn enlist(&self, place: Place, waker: &Waker, ticket: u32) -> bool {
-        let replaced = {
-            let mut watchers = lock(&self.watchers);
-            let replaced = watchers.tasks.put(place, waker);
-            self.watched.store(watchers.len(), Ordering::Relaxed);
-            replaced
-        };
-        // Its drop may drop a task, which takes its own place back.
-        drop(replaced);
-        // As in `watch`: either `wake` finds the task, or this finds what happened.
-        fence(Ordering::SeqCst);
-        self.ticket() == ticket
+        self.waiters.enlist(place, waker, ticket)
     }
 
     /// Takes an [`enlist`](Self::enlist) back.
     pub(crate) fn delist(&self, place: Place) {
-        // Nobody else enlists for this place.
-        if self.watched.load(Ordering::Relaxed) == 0 {
-            return;
-        }
-        let removed = {
-            let mut watchers = lock(&self.watchers);
-            let removed = watchers.tasks.remove(place);
-            self.watched.store(watchers.len(), Ordering::Relaxed);
-            removed
-        };
-        drop(removed);
+        self.waiters.delist(place);
     }
 
-    /// Whether anybody else than the thread beside a descriptor is to hear of the next [`wake`](Self::wake).
+    /// Whether anything else than the calling thread, which is awake, is to hear of the next [`wake`](Self::wake).
     pub(crate) fn has_others(&self) -> bool {
-        self.wait.waiters.load(Ordering::Relaxed) > 0
-            || self.alarmed.load(Ordering::Relaxed) > 0
-            || self.watched.load(Ordering::Relaxed) > 0
-            || self.has_descriptor()
+        self.waiters.has_any() || self.has_descriptor()
     }
 
     /// Waits until the ticket is stale.
@@ -299,10 +131,7 @@ impl Signal {
         let Some(alarm) = poll::alarm() else {
             return self.wait_deaf(ticket, deadline);
         };
-        self.alarmed.fetch_add(1, Ordering::SeqCst);
-        let beside = self.wait_beside(ticket, alarm, deadline);
-        self.alarmed.fetch_sub(1, Ordering::SeqCst);
-        match beside {
+        match self.wait_beside(ticket, alarm, deadline) {
             Beside::Ready | Beside::HungUp => Woken::Interrupted,
             Beside::Woken(woken) => woken,
             Beside::Impossible => {
@@ -318,144 +147,149 @@ impl Signal {
 
     /// As [`wait`](Self::wait), whatever alarm there is.
     fn wait_deaf(&self, ticket: u32, deadline: Option<Instant>) -> Woken {
-        self.wait.waiters.fetch_add(1, Ordering::SeqCst);
-        let woken = loop {
-            if self.wait.generation.load(Ordering::SeqCst) != ticket {
-                break Woken::Notified;
-            }
-            match word::wait(&self.wait.generation, ticket, deadline) {
-                Wait::Woken => {}
-                Wait::TimedOut => break Woken::TimedOut,
-                Wait::Interrupted => break Woken::Interrupted,
-            }
-        };
-        self.wait.waiters.fetch_sub(1, Ordering::SeqCst);
-        woken
+        self.waiters
+            .wait(
+                &thread::own(),
+                ticket,
+                On::Word,
+                |word, asleep| match word::wait(word, asleep, deadline) {
+                    Wait::Woken => Continue(()),
+                    Wait::TimedOut => Break(Woken::TimedOut),
+                    Wait::Interrupted => Break(Woken::Interrupted),
+                },
+            )
+            .unwrap_or(Woken::Notified)
     }
 
     /// Waits until the ticket is stale or there is something to read from `fd`. Hears the alarm.
     pub(crate) fn wait_beside(&self, ticket: u32, fd: RawFd, deadline: Option<Instant>) -> Beside {
-        let bell = match self.bell.get() {
-            Some(bell) => bell,
-            None => match WakeFd::new() {
-                Ok(fresh) => self.bell.get_or_init(|| fresh),
-                Err(_) => return Beside::Impossible,
-            },
-        };
-        let Some(place) = self.lookout.enter() else {
+        let own = thread::own();
+        let Ok(bell) = own.system().bell() else {
             return Beside::Impossible;
         };
-        let found = if self.ticket() == ticket {
-            poll::either(fd, bell.as_fd(), deadline)
-        } else {
-            Ok(Either::default())
-        };
-        if found.as_ref().is_ok_and(|found| found.other) {
-            bell.drain();
-        }
-        drop(place);
-        match found {
-            _ if self.ticket() != ticket => Beside::Woken(Woken::Notified),
-            // Rung by somebody who was late: look again.
-            Ok(found) if found.hung_up => Beside::HungUp,
-            Ok(found) if found.first || found.other => Beside::Ready,
-            Ok(_) => Beside::Woken(Woken::TimedOut),
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {
-                Beside::Woken(Woken::Interrupted)
+        let sleep = |_: &_, _| match poll::either(fd, bell, deadline) {
+            Ok(found) => {
+                if found.other {
+                    own.system().silence_bell();
+                }
+                match found {
+                    _ if found.hung_up => Break(Beside::HungUp),
+                    _ if found.first => Break(Beside::Ready),
+                    _ if found.other => Continue(()),
+                    _ => Break(Beside::Woken(Woken::TimedOut)),
+                }
             }
-            Err(_) => Beside::Impossible,
-        }
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {
+                Break(Beside::Woken(Woken::Interrupted))
+            }
+            Err(_) => Break(Beside::Impossible),
+        };
+        self.waiters
+            .wait(&own, ticket, On::Descriptors, sleep)
+            .unwrap_or(Beside::Woken(Woken::Notified))
     }
 
     /// The descriptor, made at the first call. The caller brings it to the right level afterwards.
     pub(crate) fn descriptor(&self) -> Result<BorrowedFd<'_>> {
-        if let Some(fd) = self.fd.get() {
-            return Ok(fd.as_fd());
-        }
-        let fresh = WakeFd::new()?;
-        let fd = self.fd.get_or_init(|| fresh).as_fd();
-        // Whoever leaves something to be found fences, too, before it asks for the descriptor: either that is found, or
-        // its maker finds the other.
-        fence(Ordering::SeqCst);
-        Ok(fd)
+        self.level.descriptor()
     }
 
-    /// Whether anybody asked for the descriptor.
+    /// Whether the descriptor was requested.
     #[inline]
     pub(crate) fn has_descriptor(&self) -> bool {
-        self.fd.get().is_some()
+        self.level.has_descriptor()
     }
 
     /// Makes the descriptor readable, if there is one.
     pub(crate) fn raise(&self) {
-        let Some(fd) = self.fd.get() else { return };
-        // Pairs with the fence in `lower`: either that sees what was done before this call, or this sees that the
-        // descriptor was lowered.
-        fence(Ordering::SeqCst);
-        if self.raised.load(Ordering::Acquire) {
-            return;
-        }
-        let _turn = lock(&self.level);
-        if !self.raised.load(Ordering::Relaxed) {
-            fd.signal();
-            // Only now: whoever finds it raised already takes the descriptor for readable.
-            self.raised.store(true, Ordering::Release);
-        }
+        self.level.raise();
     }
 
-    /// Makes the descriptor unreadable. The caller must look for work once more afterwards, and raise it again if
-    /// there is some: a notification that came just before this one would be forgotten otherwise.
+    /// Makes the descriptor unreadable: see [`Level::lower`].
     pub(crate) fn lower(&self) {
-        let Some(fd) = self.fd.get() else { return };
-        if self.raised.load(Ordering::Relaxed) {
-            let _turn = lock(&self.level);
-            if self.raised.swap(false, Ordering::Relaxed) {
-                fd.drain();
-            }
-        }
-        fence(Ordering::SeqCst);
+        self.level.lower();
     }
 }
 
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // Nothing under these locks can panic half-way.
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+/// The calling thread, while it waits for several signals at once. It enters their lists before it looks for work, and
+/// again after each wait, because what wakes it takes it off.
+pub(crate) struct Vigil {
+    own: Arc<thread::Thread>,
+}
+
+impl Vigil {
+    pub(crate) fn begin() -> Vigil {
+        Vigil { own: thread::own() }
+    }
+
+    /// The next wait ends when the signal is woken. Look for work afterwards.
+    pub(crate) fn enter(&self, signal: &Signal) {
+        signal.waiters.enter(&self.own);
+    }
+
+    /// The signal is of no interest any more.
+    pub(crate) fn leave(&self, signal: &Signal) {
+        signal.waiters.leave(&self.own);
+    }
+
+    /// Waits for the signals. A wait may end without news.
+    ///
+    /// # Errors
+    /// `Interrupted` if a signal handler ran, and the system's errors.
+    pub(crate) fn wait(&self, deadline: Option<Instant>) -> io::Result<()> {
+        if poll::alarm().is_some() {
+            return self.wait_beside(&[], deadline).map(drop);
+        }
+        let slept = self
+            .own
+            .sleep(On::Word, |word, asleep| word::wait(word, asleep, deadline));
+        match slept {
+            Some(Wait::Interrupted) => Err(io::ErrorKind::Interrupted.into()),
+            _ => Ok(()),
+        }
+    }
+
+    /// Waits for the signals and for descriptors, and returns the readiness of each of these, in order. A wait may end
+    /// without news.
+    ///
+    /// # Errors
+    /// As [`poll::wait`], and if there is no descriptor left for a bell.
+    pub(crate) fn wait_beside(
+        &self,
+        fds: &[(RawFd, Ready)],
+        deadline: Option<Instant>,
+    ) -> io::Result<Vec<Ready>> {
+        let system = self.own.system();
+        let bell = system.bell()?;
+        let readable = Ready {
+            readable: true,
+            ..Ready::default()
+        };
+        let mut all = fds.to_vec();
+        all.push((bell.as_raw_fd(), readable));
+        let slept = self
+            .own
+            .sleep(On::Descriptors, |_, _| poll::wait(&all, deadline));
+        let mut found = match slept {
+            Some(found) => found?,
+            None => poll::wait(&all, Some(Instant::now()))?,
+        };
+        if found.pop().is_some_and(|bell| bell.readable) {
+            system.silence_bell();
+        }
+        Ok(found)
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use std::io::Write;
+    use std::os::fd::AsFd;
     use std::os::unix::net::UnixStream;
-    use std::sync::Arc;
-    use std::sync::atomic::AtomicUsize;
     use std::thread;
-    use std::time::Duration;
 
     use super::*;
-    use crate::sys::poll::Ready;
-
-    fn is_readable(signal: &Signal) -> bool {
-        let fd = std::os::fd::AsRawFd::as_raw_fd(&signal.descriptor().unwrap());
-        let readable = Ready {
-            readable: true,
-            ..Ready::default()
-        };
-        let found = poll::wait(&[(fd, readable)], Some(Instant::now())).unwrap();
-        found[0].readable
-    }
-
-    #[test]
-    fn the_descriptor_is_where_the_last_call_put_it() {
-        let signal = Signal::new();
-        signal.raise();
-        assert!(!is_readable(&signal));
-        signal.raise();
-        signal.raise();
-        assert!(is_readable(&signal));
-        signal.lower();
-        signal.lower();
-        assert!(!is_readable(&signal));
-    }
+    use crate::sys::wake_fd::WakeFd;
 
     #[test]
     fn wake_ups_that_are_put_off_are_given_once() {
@@ -464,11 +298,11 @@ mod tests {
             let (signal, ticket) = (signal.clone(), signal.ticket());
             thread::spawn(move || signal.wait(ticket, None))
         };
-        while signal.wait.waiters.load(Ordering::Relaxed) == 0 {
+        while !signal.has_others() {
             thread::yield_now();
         }
         let ((), wakes) = deferring_wakes(|| (0..5).for_each(|_| signal.wake()));
-        assert!(wakes.waiting.len() <= 1);
+        assert!(!signal.has_others());
         drop(wakes);
         assert_eq!(waiter.join().unwrap(), Woken::Notified);
     }
@@ -476,15 +310,22 @@ mod tests {
     #[test]
     fn a_watcher_is_woken_until_it_leaves() {
         let signal = Signal::new();
-        let watcher = Arc::new(Signal::new());
+        let watcher = Arc::new(Level::default());
+        let fd = watcher.descriptor().unwrap().as_raw_fd();
+        let is_readable = || {
+            let readable = Ready {
+                readable: true,
+                ..Ready::default()
+            };
+            poll::wait(&[(fd, readable)], Some(Instant::now())).unwrap()[0].readable
+        };
         signal.watch(watcher.clone());
-        let ticket = watcher.ticket();
         signal.wake();
-        assert_ne!(watcher.ticket(), ticket);
+        assert!(is_readable());
         signal.unwatch(&watcher);
-        let ticket = watcher.ticket();
+        watcher.lower();
         signal.wake();
-        assert_eq!(watcher.ticket(), ticket);
+        assert!(!is_readable());
     }
 
     #[test]
@@ -501,9 +342,11 @@ mod tests {
             assert_eq!(beside, Beside::Woken(Woken::Interrupted));
             let polled = poll::wait(&[(other(), Ready::default())], None);
             assert_eq!(polled.unwrap_err().kind(), io::ErrorKind::Interrupted);
-            // Where another thread waits beside a descriptor.
-            let _place = signal.lookout.enter().unwrap();
-            assert_eq!(signal.wait(ticket, None), Woken::Interrupted);
+            let vigil = Vigil::begin();
+            vigil.enter(&signal);
+            let waited = vigil.wait(None);
+            assert_eq!(waited.unwrap_err().kind(), io::ErrorKind::Interrupted);
+            vigil.leave(&signal);
             // What happened counts for more.
             signal.wake();
             assert_eq!(signal.wait(ticket, None), Woken::Notified);
@@ -512,43 +355,5 @@ mod tests {
             signal.wait(signal.ticket(), Some(Instant::now())),
             Woken::TimedOut
         );
-    }
-
-    /// A poster counts its work and raises; a worker that finds none lowers and looks once more.
-    #[test]
-    fn raising_against_lowering_forgets_no_work() {
-        let signal = Arc::new(Signal::new());
-        signal.descriptor().unwrap();
-        let work = Arc::new(AtomicUsize::new(0));
-        const POSTS: usize = 100_000;
-        let poster = {
-            let (signal, work) = (signal.clone(), work.clone());
-            thread::spawn(move || {
-                for _ in 0..POSTS {
-                    work.fetch_add(1, Ordering::Relaxed);
-                    signal.raise();
-                }
-            })
-        };
-        let mut done = 0;
-        while done < POSTS {
-            let found = work.swap(0, Ordering::Relaxed);
-            done += found;
-            if found == 0 {
-                signal.lower();
-                if work.load(Ordering::Relaxed) > 0 {
-                    signal.raise();
-                    // The poster may be just about to, and then it is left to it.
-                    let patience = Instant::now() + Duration::from_secs(20);
-                    while !is_readable(&signal) {
-                        assert!(Instant::now() < patience, "forgotten");
-                        thread::yield_now();
-                    }
-                }
-            }
-        }
-        poster.join().unwrap();
-        signal.lower();
-        assert!(!is_readable(&signal));
     }
 }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::error::Result;
-use crate::signal::Signal;
+use crate::signal::Level;
 use crate::socket::Socket;
 
 /// A descriptor that becomes readable when something happens to a socket, between [`watch`](Self::watch) and
@@ -18,7 +18,7 @@ use crate::socket::Socket;
 /// then check. Check also after `watch`, because earlier events are not reported.
 pub struct Watcher {
     socket: Socket,
-    signal: Arc<Signal>,
+    level: Arc<Level>,
     fd: RawFd,
     watching: AtomicBool,
 }
@@ -29,11 +29,11 @@ impl Watcher {
     /// # Errors
     /// The system's error, if there is no descriptor left.
     pub fn new(socket: &Socket) -> Result<Watcher> {
-        let signal = Arc::new(Signal::new());
-        let fd = signal.descriptor()?.as_raw_fd();
+        let level = Arc::new(Level::default());
+        let fd = level.descriptor()?.as_raw_fd();
         Ok(Watcher {
             socket: socket.clone(),
-            signal,
+            level,
             fd,
             watching: AtomicBool::new(false),
         })
@@ -47,7 +47,7 @@ impl Watcher {
     /// From now on, everything that happens to the socket makes the descriptor readable.
     pub fn watch(&self) {
         if self.socket.is_own_process() && !self.watching.swap(true, Ordering::AcqRel) {
-            self.socket.signal().watch(self.signal.clone());
+            self.socket.signal().watch(self.level.clone());
             self.socket.release_line();
         }
     }
@@ -56,7 +56,7 @@ impl Watcher {
     pub fn rest(&self) {
         // In a forked child, threads that do not exist there may hold the socket's locks.
         if self.socket.is_own_process() && self.watching.swap(false, Ordering::AcqRel) {
-            self.socket.signal().unwatch(&self.signal);
+            self.socket.signal().unwatch(&self.level);
         }
     }
 
@@ -64,7 +64,7 @@ impl Watcher {
     pub fn clear(&self) {
         // A forked child shares the descriptor with its parent.
         if self.socket.is_own_process() {
-            self.signal.lower();
+            self.level.lower();
         }
     }
 }

@@ -5,12 +5,14 @@
 //! | [`spsc`]     | one     | one     | messages | once per 256 or more items, not at all when steady |
 //! | [`mpsc`]     | any     | one     | commands | once per item                                     |
 //! | [`doorbell`] | any     | one     | one bit  | never                                             |
-//! | [`lookout`]  | any     | one at a time | one bit | never                                        |
 //! | [`loan`]     | any     | one at a time | a right | never                                        |
 //! | [`exclusive`] | any    | one at a time | a value, and commands for its holder | once per command |
+//! | [`parker`]   | any     | one     | one bit  | never                                             |
+//! | [`waiters`]  | any     | any     | one bit, to every waiter | when more wait than before          |
 //!
-//! This crate has no file descriptors, system calls or dependencies, and its queues have no locks. A thread that has
-//! nothing to read sleeps by its own means, and the queues only tell the writer whether it must be woken.
+//! This crate has no file descriptors, system calls or dependencies, and its queues have no locks; the list of waiters
+//! has one. A thread that has nothing to read sleeps by its own means, and the queues only tell the writer whether it
+//! must be woken.
 //!
 //! # A reader that sleeps
 //!
@@ -70,8 +72,8 @@
 //!
 //! *Sleeping needs more than Release and Acquire.* Two threads each write one value and read the other's, and neither
 //! may miss the other's write. Only a sequentially consistent fence on both sides guarantees that; the proof is in
-//! [`doorbell`], and [`exclusive`] uses the scheme again. The fence is the one expensive instruction of a flush, and the reason to flush per batch instead of
-//! per message.
+//! [`doorbell`], and [`exclusive`] and [`waiters`] use the scheme again. The fence is the one expensive instruction of a
+//! flush, and the reason to flush per batch instead of per message.
 //!
 //! *Everything else is Relaxed*, with the reason in a comment. No access is SeqCst, only fences are, because
 //! loom, which checks this crate, treats SeqCst accesses as weaker than they are.
@@ -103,7 +105,8 @@ mod chunk;
 pub mod doorbell;
 pub mod exclusive;
 pub mod loan;
-pub mod lookout;
 pub mod mpsc;
+pub mod parker;
 mod primitive;
 pub mod spsc;
+pub mod waiters;

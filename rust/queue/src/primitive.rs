@@ -11,14 +11,14 @@ pub(crate) use loom::{
     cell::UnsafeCell,
     sync::{
         Arc, Mutex, MutexGuard,
-        atomic::{AtomicBool, AtomicPtr, AtomicU64, Ordering, fence},
+        atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering, fence},
     },
 };
 
 #[cfg(not(zeroxide_loom))]
 pub(crate) use std::sync::{
     Arc, Mutex, MutexGuard,
-    atomic::{AtomicBool, AtomicPtr, AtomicU64, Ordering, fence},
+    atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering, fence},
 };
 
 pub(crate) use std::sync::{PoisonError, TryLockError};

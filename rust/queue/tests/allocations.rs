@@ -1,12 +1,15 @@
 //! Allocations by the queues: less than one chunk per 256 messages while they grow, none while they are steady, and
-//! little memory while they are nearly empty.
+//! little memory while they are nearly empty. A list of waiters allocates only while more wait than before.
 #![cfg(not(zeroxide_loom))]
 
 use std::{
     alloc::{GlobalAlloc, Layout, System},
     cell::Cell,
+    sync::{Arc, atomic::AtomicU32},
 };
 
+use zeroxide_queue::parker::{self, Parker};
+use zeroxide_queue::waiters::Waiters;
 use zeroxide_queue::{mpsc, spsc};
 
 /// The size of a message's frame, which is the usual item of the queues.
@@ -190,4 +193,30 @@ fn a_mailbox_allocates_once_per_command() {
         assert_eq!(queue.take_all().count(), 100);
     });
     assert_eq!((allocations, bytes), (100, 0));
+}
+
+/// The system's part of a sleep is not needed here: the thread is notified before it sleeps.
+struct Awake;
+
+impl parker::System for Awake {
+    fn wake_word(&self, _: &AtomicU32) {}
+    fn sound_bell(&self) {}
+}
+
+#[test]
+fn a_thread_that_waits_again_and_again_allocates_nothing() {
+    let waiters: Waiters<Awake, ()> = Waiters::new();
+    let threads = [0; 10].map(|_| Arc::new(Parker::new(Awake)));
+    let wait = || {
+        threads.iter().for_each(|thread| waiters.enter(thread));
+        waiters.leave(&threads[3]);
+        assert!(waiters.news());
+        let mut woken = 0;
+        waiters.take(|()| (), |_| woken += 1);
+        assert_eq!((woken, waiters.has_any()), (9, false));
+    };
+    // Until both lists have their room.
+    (0..2).for_each(|_| wait());
+    let (allocations, bytes) = measure(|| (0..100).for_each(|_| wait()));
+    assert_eq!((allocations, bytes), (0, 0));
 }

@@ -8,6 +8,10 @@
 
 mod scenarios;
 
+use scenarios::{driving, waiting};
+use zeroxide_queue::loan::Event::{Recall, Revoke};
+use zeroxide_queue::parker::On;
+
 /// Runs a scenario under every interleaving.
 fn check_all(scene: impl Fn() + Send + Sync + 'static) {
     loom::model::Builder::new().check(scene);
@@ -92,21 +96,81 @@ fn a_rung_bell_brings_the_news() {
 }
 
 #[test]
-fn news_wake_the_thread_in_a_lookout() {
-    check_all(|| scenarios::the_next_thread_in_a_lookout_hears_the_bell(1, 1, 1));
-}
-
-#[test]
-fn writers_share_a_lookout() {
-    check_up_to(2, || {
-        scenarios::the_next_thread_in_a_lookout_hears_the_bell(1, 2, 1)
+fn a_thread_learns_about_all_news() {
+    check_all(|| waiting::threads_learn_about_all_news(&[On::Word], 1, 1));
+    check_all(|| waiting::threads_learn_about_all_news(&[On::Descriptors], 1, 1));
+    check_up_to(3, || {
+        waiting::threads_learn_about_all_news(&[On::Word], 1, 2)
     });
 }
 
 #[test]
-fn the_next_thread_in_a_lookout_hears_the_bell() {
+fn threads_learn_about_all_news() {
+    check_up_to(2, || {
+        waiting::threads_learn_about_all_news(&[On::Word, On::Descriptors], 1, 1)
+    });
+}
+
+#[test]
+fn a_thread_learns_about_the_news_of_two() {
+    check_up_to(2, || {
+        waiting::threads_learn_about_all_news(&[On::Word], 2, 1)
+    });
+    check_up_to(2, || {
+        waiting::threads_learn_about_all_news(&[On::Descriptors], 2, 1)
+    });
+}
+
+#[test]
+fn a_thread_waits_for_two_things() {
+    check_up_to(2, || waiting::a_thread_waits_for_two_things(On::Word, 1));
+    check_up_to(2, || {
+        waiting::a_thread_waits_for_two_things(On::Descriptors, 1)
+    });
+}
+
+#[test]
+fn a_late_notice_does_no_harm() {
     check_up_to(3, || {
-        scenarios::the_next_thread_in_a_lookout_hears_the_bell(2, 1, 2)
+        waiting::a_late_notice_does_no_harm(On::Word, On::Word)
+    });
+    check_up_to(3, || {
+        waiting::a_late_notice_does_no_harm(On::Word, On::Descriptors)
+    });
+    check_up_to(3, || {
+        waiting::a_late_notice_does_no_harm(On::Descriptors, On::Word)
+    });
+}
+
+#[test]
+fn tasks_learn_about_all_news() {
+    check_all(|| waiting::tasks_learn_about_all_news(1, false));
+    check_up_to(2, || waiting::tasks_learn_about_all_news(1, true));
+}
+
+#[test]
+fn watchers_are_raised_while_they_watch() {
+    check_up_to(3, || waiting::watchers_are_raised_while_they_watch(1));
+    check_up_to(2, || waiting::watchers_are_raised_while_they_watch(2));
+}
+
+#[test]
+fn three_threads_drive_a_connection_that_is_returned_each_time() {
+    check_up_to(2, || {
+        driving::messages_are_received_by_either_reader(1, false, &[Recall])
+    });
+    check_up_to(2, || {
+        driving::messages_are_received_by_either_reader(1, false, &[Revoke])
+    });
+}
+
+#[test]
+fn three_threads_drive_a_connection_that_is_paused() {
+    check_up_to(2, || {
+        driving::messages_are_received_by_either_reader(2, true, &[Recall])
+    });
+    check_up_to(2, || {
+        driving::messages_are_received_by_either_reader(2, true, &[Revoke])
     });
 }
 

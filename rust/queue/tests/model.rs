@@ -8,7 +8,6 @@ use std::{collections::VecDeque, panic, rc::Rc};
 use proptest::prelude::*;
 use zeroxide_queue::{
     doorbell::Doorbell,
-    lookout::Lookout,
     mpsc,
     spsc::{self, Consumer, Producer},
 };
@@ -321,12 +320,13 @@ fn the_ends_may_change_threads() {
     is_sync::<mpsc::Queue<String>>();
     is_send::<mpsc::Batch<String>>();
     is_sync::<Doorbell>();
-    is_sync::<Lookout>();
 }
 
 /// The scenarios of `tests/scenarios` on real threads, many times and with amounts that span chunks of 16 and of 272.
 mod on_real_threads {
-    use super::scenarios;
+    use zeroxide_queue::parker::On;
+
+    use super::scenarios::{self, driving, waiting};
 
     #[test]
     fn everything_arrives_in_order() {
@@ -377,8 +377,42 @@ mod on_real_threads {
     }
 
     #[test]
-    fn the_next_thread_in_a_lookout_hears_the_bell() {
-        (0..20).for_each(|_| scenarios::the_next_thread_in_a_lookout_hears_the_bell(3, 2, 1_000));
+    fn threads_learn_about_all_news() {
+        let sleepers = [On::Word, On::Descriptors, On::Word];
+        (0..20).for_each(|_| waiting::threads_learn_about_all_news(&sleepers, 2, 1_000));
+    }
+
+    #[test]
+    fn a_thread_waits_for_two_things() {
+        (0..20).for_each(|_| waiting::a_thread_waits_for_two_things(On::Word, 1_000));
+        (0..20).for_each(|_| waiting::a_thread_waits_for_two_things(On::Descriptors, 1_000));
+    }
+
+    #[test]
+    fn a_late_notice_does_no_harm() {
+        (0..500).for_each(|_| waiting::a_late_notice_does_no_harm(On::Word, On::Descriptors));
+        (0..500).for_each(|_| waiting::a_late_notice_does_no_harm(On::Descriptors, On::Word));
+    }
+
+    #[test]
+    fn tasks_learn_about_all_news() {
+        (0..20).for_each(|_| waiting::tasks_learn_about_all_news(1_000, true));
+    }
+
+    #[test]
+    fn watchers_are_raised_while_they_watch() {
+        (0..200).for_each(|_| waiting::watchers_are_raised_while_they_watch(4));
+    }
+
+    #[test]
+    fn messages_are_received_by_either_reader() {
+        use zeroxide_queue::loan::Event::{Recall, Revoke};
+        const EVENTS: &[zeroxide_queue::loan::Event] = &[Recall, Recall, Revoke, Recall, Revoke];
+        for pauses in [false, true] {
+            (0..50).for_each(|_| {
+                driving::messages_are_received_by_either_reader(500, pauses, EVENTS);
+            });
+        }
     }
 
     #[test]

@@ -1,75 +1,21 @@
 //! The tasks of async programs that wait for a signal, each with its waker.
-//!
-//! A wake-up takes every task off the list: a task that goes on waiting polls again, and puts itself back. So nothing is
-//! left of a task that does not.
 
 use std::cell::Cell;
-use std::mem;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::Waker;
 
-/// Where a task is in the list.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Place {
-    /// The place of one future, which leaves it when it is dropped.
-    Own(u64),
-    /// A task that polls without a future: whatever it waits for, it is in the list once, until the next wake-up.
-    Task,
+use zeroxide_queue::waiters::Place;
+
+/// The place of a new future.
+pub(crate) fn own_place() -> Place {
+    static NEXT: AtomicU64 = AtomicU64::new(0);
+    Place::Own(NEXT.fetch_add(1, Ordering::Relaxed))
 }
 
-impl Place {
-    /// The place of a new future.
-    pub(crate) fn new() -> Place {
-        static NEXT: AtomicU64 = AtomicU64::new(0);
-        Place::Own(NEXT.fetch_add(1, Ordering::Relaxed))
-    }
-}
-
-/// See the module text.
-#[derive(Default)]
-pub(super) struct List {
-    tasks: Vec<(Place, Waker)>,
-}
-
-impl List {
-    pub(super) fn len(&self) -> usize {
-        self.tasks.len()
-    }
-
-    /// Puts a task in a place. Returns what has to be dropped without the list's lock.
-    pub(super) fn put(&mut self, place: Place, waker: &Waker) -> Option<Waker> {
-        let same = |(at, other): &&mut (Place, Waker)| {
-            *at == place && (place != Place::Task || other.will_wake(waker))
-        };
-        match self.tasks.iter_mut().find(same) {
-            Some((_, other)) if other.will_wake(waker) => None,
-            Some((_, other)) => Some(mem::replace(other, waker.clone())),
-            None => {
-                self.tasks.push((place, waker.clone()));
-                None
-            }
-        }
-    }
-
-    /// Empties a future's place. Returns what has to be dropped without the list's lock.
-    pub(super) fn remove(&mut self, place: Place) -> Option<Waker> {
-        let at = self.tasks.iter().position(|(at, _)| *at == place)?;
-        Some(self.tasks.swap_remove(at).1)
-    }
-
-    /// Takes all tasks.
-    pub(super) fn take(&mut self) -> List {
-        mem::take(self)
-    }
-
-    /// Wakes the tasks. Not while the list is locked.
-    pub(super) fn wake(self) {
-        if self.tasks.is_empty() {
-            return;
-        }
-        let _waking = Waking(WAKING.replace(true));
-        self.tasks.into_iter().for_each(|(_, waker)| waker.wake());
-    }
+/// Wakes a task. A waker may do anything, such as drop the task, which then takes its place back.
+pub(super) fn wake(waker: Waker) {
+    let _waking = Waking(WAKING.replace(true));
+    waker.wake();
 }
 
 /// Restores what [`WAKING`] was before.
@@ -122,7 +68,7 @@ mod tests {
     fn a_task_is_woken_once_and_nothing_is_left_of_it() {
         let signal = Signal::new();
         let (count, waker) = task();
-        enlist(&signal, Place::new(), &waker);
+        enlist(&signal, own_place(), &waker);
         enlist(&signal, Place::Task, &waker);
         enlist(&signal, Place::Task, &waker);
         drop(waker);
@@ -137,7 +83,7 @@ mod tests {
     fn a_place_holds_the_newest_waker_until_it_is_left() {
         let signal = Signal::new();
         let ((old, before), (new, after)) = (task(), task());
-        let (place, other) = (Place::new(), Place::new());
+        let (place, other) = (own_place(), own_place());
         enlist(&signal, place, &before);
         enlist(&signal, other, &before);
         enlist(&signal, place, &after);
@@ -169,7 +115,7 @@ mod tests {
         let signal = Signal::new();
         let ticket = signal.ticket();
         signal.wake();
-        assert!(!signal.enlist(Place::new(), &task().1, ticket));
+        assert!(!signal.enlist(own_place(), &task().1, ticket));
     }
 
     /// As with a task that its executor drops instead of running it.
@@ -182,7 +128,7 @@ mod tests {
             }
         }
         let signal = Arc::new(Signal::new());
-        let place = Place::new();
+        let place = own_place();
         let leaves = Arc::new(Leaves(signal.clone(), place));
         enlist(&signal, place, &leaves.into());
         signal.wake();

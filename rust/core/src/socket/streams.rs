@@ -9,7 +9,7 @@ use zeroxide_proto::message::Message;
 
 use super::{SendError, Socket};
 use crate::error::{ErrorKind, Result};
-use crate::signal::Place;
+use crate::signal::{Place, own_place};
 
 /// The messages of a socket as they arrive: see [`Socket::stream`].
 #[derive(Debug)]
@@ -37,7 +37,7 @@ impl Socket {
     pub fn stream(&self) -> MessageStream {
         MessageStream {
             socket: self.clone(),
-            place: Place::new(),
+            place: own_place(),
             is_over: false,
         }
     }
@@ -47,7 +47,7 @@ impl Socket {
     pub fn sink(&self) -> MessageSink {
         MessageSink {
             socket: self.clone(),
-            place: Place::new(),
+            place: own_place(),
             next: None,
         }
     }

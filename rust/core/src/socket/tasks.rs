@@ -13,7 +13,7 @@ use zeroxide_proto::message::Message;
 use super::core::{Core, Locked};
 use super::{SendError, Socket};
 use crate::error::{ErrorKind, Result};
-use crate::signal::Place;
+use crate::signal::{Place, own_place};
 
 /// Receives one message: see [`Socket::recv_async`].
 #[derive(Debug)]
@@ -42,7 +42,7 @@ impl Socket {
     pub fn recv_async(&self) -> Receiving<'_> {
         Receiving {
             socket: self,
-            place: Place::new(),
+            place: own_place(),
         }
     }
 
@@ -55,7 +55,7 @@ impl Socket {
     pub fn send_async(&self, message: impl Into<Message>) -> Sending<'_> {
         Sending {
             socket: self,
-            place: Place::new(),
+            place: own_place(),
             message: Some(message.into()),
         }
     }

@@ -14,6 +14,7 @@
 //! * [`parting`]: threads that sleep instead of being ended from outside in the middle of a call.
 //! * [`poll`]: readiness of a few descriptors of the application, once.
 //! * [`errno`]: the numbers of errors.
+//! * [`fork`]: tells a forked child from its parent.
 //! * [`local`]: the addresses of Unix domain sockets, and their peers.
 //! * [`interfaces`]: the addresses of the network interfaces.
 //! * [`memory`]: returns the allocator's free memory to the system; reports the limit of a process, and whether memory
@@ -22,6 +23,7 @@
 #![allow(unsafe_code)]
 
 pub(crate) mod errno;
+pub(crate) mod fork;
 pub(crate) mod interfaces;
 pub(crate) mod local;
 pub(crate) mod memory;

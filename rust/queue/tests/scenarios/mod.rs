@@ -4,12 +4,15 @@
 //! parking, so after a lost wake-up a reader sleeps forever: loom reports a deadlock, and on real threads [`park`]
 //! times out.
 
+pub mod driving;
+pub mod waiting;
+
 #[cfg(zeroxide_loom)]
 use loom::{
     cell::Cell,
     sync::{
         Arc, Condvar, Mutex, MutexGuard,
-        atomic::{AtomicUsize, Ordering::Relaxed},
+        atomic::{AtomicU32, AtomicUsize, Ordering::Relaxed},
     },
     thread,
 };
@@ -18,7 +21,7 @@ use std::{
     cell::Cell,
     sync::{
         Arc, Condvar, Mutex, MutexGuard,
-        atomic::{AtomicUsize, Ordering::Relaxed},
+        atomic::{AtomicU32, AtomicUsize, Ordering::Relaxed},
     },
     thread,
 };
@@ -27,7 +30,6 @@ use zeroxide_queue::loan::{Event, Lending, State};
 use zeroxide_queue::{
     doorbell::Doorbell,
     exclusive::{Exclusive, Serve},
-    lookout::Lookout,
     mpsc, spsc,
 };
 
@@ -341,79 +343,6 @@ pub fn a_rung_bell_brings_the_news() {
     news.store(1, Relaxed);
     let rung = bell.ring();
     assert_eq!(reader.join().unwrap(), rung);
-}
-
-/// The bell of a thread in a lookout: it sounds until it is silenced, and a sleeping thread notices it.
-#[derive(Default)]
-struct Bell {
-    sounds: Mutex<bool>,
-    sounded: Condvar,
-}
-
-impl Bell {
-    fn sound(&self) {
-        *self.sounds.lock().unwrap() = true;
-        self.sounded.notify_all();
-    }
-
-    fn sleep(&self) {
-        let mut sounds = self.sounds.lock().unwrap();
-        while !*sounds {
-            sounds = wait(&self.sounded, sounds);
-        }
-    }
-
-    fn silence(&self) {
-        *self.sounds.lock().unwrap() = false;
-    }
-}
-
-/// Threads enter the lookout one after the other, each until there is news that it has not seen. None of them sleeps
-/// through news that came while it was there, whichever thread silences the bell, and however late it sounds.
-pub fn the_next_thread_in_a_lookout_hears_the_bell(waiters: usize, writers: usize, each: usize) {
-    let shared = Arc::new((AtomicUsize::new(0), Lookout::new(), Bell::default()));
-    let all = writers * each;
-    let wait_for_all = move |shared: Arc<(AtomicUsize, Lookout, Bell)>| {
-        let (news, lookout, bell) = &*shared;
-        let mut had = news.load(Relaxed);
-        while had < all {
-            let Some(place) = lookout.enter() else {
-                // This thread sleeps in another way.
-                return;
-            };
-            if news.load(Relaxed) == had {
-                bell.sleep();
-                bell.silence();
-            }
-            drop(place);
-            had = news.load(Relaxed);
-        }
-    };
-    let make_news = move |shared: Arc<(AtomicUsize, Lookout, Bell)>| {
-        let (news, lookout, bell) = &*shared;
-        for _ in 0..each {
-            news.fetch_add(1, Relaxed);
-            if lookout.ring() {
-                bell.sound();
-            }
-        }
-    };
-    let waiting: Vec<_> = (0..waiters)
-        .map(|_| {
-            let shared = shared.clone();
-            thread::spawn(move || wait_for_all(shared))
-        })
-        .collect();
-    let writing: Vec<_> = (1..writers)
-        .map(|_| {
-            let shared = shared.clone();
-            thread::spawn(move || make_news(shared))
-        })
-        .collect();
-    make_news(shared);
-    for thread in writing.into_iter().chain(waiting) {
-        thread.join().unwrap();
-    }
 }
 
 /// An end that sees that the other one is gone also sees everything the other did before.

@@ -11,7 +11,7 @@ use zeroxide_queue::loan::Lending;
 use super::*;
 use crate::context::Context;
 use crate::error::ErrorKind;
-use crate::signal::{Signal, interrupted_by};
+use crate::signal::{Level, interrupted_by};
 use crate::socket::{Socket, SocketInternals, Wait};
 use crate::sys::wake_fd::WakeFd;
 use crate::watcher::Watcher;
@@ -210,7 +210,7 @@ fn who_comes_to_watch_while_a_connection_is_given_back_is_not_overlooked() {
     let (_context, pull) = pull();
     for mut fake in bringing(&pull) {
         let core = pull.core().arc().unwrap();
-        let watcher = Arc::new(Signal::new());
+        let watcher = Arc::new(Level::default());
         let watches = watcher.clone();
         fake.on_give_back = Box::new(move || core.signal.watch(watches.clone()));
         let fake = Arc::new(fake);
