@@ -222,17 +222,16 @@ pub(crate) fn copied(data: &Bound<'_, PyAny>) -> PyResult<Frame> {
     }
 }
 
-/// Puts `bytes` into an empty message. In place, because moving the frame right after it was written would have to wait
-/// for the stores.
+/// Puts `bytes` into an empty message. Bodies that are stored in the frame are written in place, because moving the frame
+/// right after it was written would have to wait for the stores.
 #[inline(always)]
 pub(crate) fn fill_message(message: &mut Message, object: &Bound<'_, PyBytes>) -> PyResult<()> {
     let body = object.as_bytes();
-    if body.len() < LEND_FROM {
-        message.try_fill(body).map_err(|error| no_memory(&error))
-    } else {
-        *message = Message::single(lend_bytes(object, false).frame);
-        Ok(())
+    if !Copies::takes(body.len()) && body.len() < LEND_FROM {
+        return message.try_fill(body).map_err(|error| no_memory(&error));
     }
+    *message.head_mut() = of_bytes(object)?;
+    Ok(())
 }
 
 /// Like [`copied`], for `bytes`.
