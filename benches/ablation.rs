@@ -2,7 +2,8 @@
 //!
 //! `cargo bench -p zeroxide-benches --features ablation --bench ablation -- "one core"` picks rows by name. Each
 //! measurement is a process of its own, and all variants of a row take turns, so that a busy moment of the machine hits
-//! all of them. The figures are medians of the rounds; a policy is worth the difference to the first line.
+//! all of them. The figures are medians of the rounds. The last table shows for each policy the figure that gets worst
+//! without it, among those that it is there for. A policy that nothing gets worse without can be removed.
 
 use std::env;
 use std::hint::black_box;
@@ -20,17 +21,28 @@ const ROUNDS: usize = 5;
 const WARM_UP: Duration = Duration::from_millis(100);
 const ROUND: Duration = Duration::from_millis(600);
 
-const POLICIES: [(&str, Option<Policy>); 9] = [
-    ("all policies", None),
-    ("without Write", Some(Policy::Write)),
-    ("without Turns", Some(Policy::Turns)),
-    ("without Gap", Some(Policy::Gap)),
-    ("without Allowance", Some(Policy::Allowance)),
-    ("without Read", Some(Policy::Read)),
-    ("without ReadRuns", Some(Policy::ReadRuns)),
-    ("without Between", Some(Policy::Between)),
-    ("without Spin", Some(Policy::Spin)),
+/// A policy to do without, and the rows that it is there for.
+struct Variant {
+    name: &'static str,
+    policy: Option<Policy>,
+    rows: &'static [usize],
+}
+
+const VARIANTS: [Variant; 9] = [
+    variant("all policies", None, &[]),
+    variant("Write", Some(Policy::Write), &[0, 1, 2]),
+    variant("Turns", Some(Policy::Turns), &[0]),
+    variant("Gap", Some(Policy::Gap), &[3, 5]),
+    variant("Allowance", Some(Policy::Allowance), &[5]),
+    variant("Read", Some(Policy::Read), &[0, 1, 2]),
+    variant("ReadRuns", Some(Policy::ReadRuns), &[4]),
+    variant("Between", Some(Policy::Between), &[0, 1, 2]),
+    variant("Spin", Some(Policy::Spin), &[0]),
 ];
+
+const fn variant(name: &'static str, policy: Option<Policy>, rows: &'static [usize]) -> Variant {
+    Variant { name, policy, rows }
+}
 
 struct Row {
     name: &'static str,
@@ -39,9 +51,11 @@ struct Row {
 }
 
 const TRIPS: &[&str] = &["p50 us", "p99 us", "p99.9 us", "CPU us"];
-const MESSAGES: &[&str] = &["messages/s", "CPU us"];
+const MESSAGES: &[&str] = &[RATE, "CPU us"];
+/// The only column where more is better.
+const RATE: &str = "messages/s";
 
-const ROWS: [Row; 5] = [
+const ROWS: [Row; 6] = [
     Row {
         name: "REQ/REP 1 B tcp, round trip",
         columns: TRIPS,
@@ -69,6 +83,11 @@ const ROWS: [Row; 5] = [
         measure: || stream(SocketType::Pull, SocketType::Push, 1),
     },
     Row {
+        name: "PUSH/PULL 64 B tcp, 20 messages each millisecond",
+        columns: &["p50 us", "p99 us", "CPU us"],
+        measure: bursts,
+    },
+    Row {
         name: "PUB to 16 SUB 64 B tcp",
         columns: MESSAGES,
         measure: || stream(SocketType::Sub, SocketType::Pub, 16),
@@ -87,11 +106,12 @@ fn main() -> Result<()> {
         [role, row, policy] if role == "measure" => measure(row, policy),
         _ => {
             let wanted = arguments.first().map_or("", String::as_str);
-            for (index, row) in ROWS.iter().enumerate() {
-                if row.name.contains(wanted) {
-                    compare(index, row);
-                }
-            }
+            let rows = ROWS.iter().enumerate();
+            let measured: Vec<Figures> = rows
+                .filter(|(_, row)| row.name.contains(wanted))
+                .map(|(index, row)| compare(index, row))
+                .collect();
+            judge(&measured);
             Ok(())
         }
     }
@@ -100,7 +120,7 @@ fn main() -> Result<()> {
 /// Measures a row in this process, and prints the figures for [`compare`].
 fn measure(row: &str, policy: &str) -> Result<()> {
     let number = |text: &str| text.parse::<usize>().expect("a number");
-    if let Some(policy) = POLICIES[number(policy)].1 {
+    if let Some(policy) = VARIANTS[number(policy)].policy {
         switch_off(policy);
     }
     let figures: Vec<String> = (ROWS[number(row)].measure)()?
@@ -111,11 +131,17 @@ fn measure(row: &str, policy: &str) -> Result<()> {
     Ok(())
 }
 
-fn compare(index: usize, row: &Row) {
-    let mut rounds = vec![Vec::new(); POLICIES.len()];
+/// The medians of a row: for each variant, one figure per column.
+struct Figures {
+    row: usize,
+    medians: Vec<Vec<f64>>,
+}
+
+fn compare(index: usize, row: &Row) -> Figures {
+    let mut rounds = vec![Vec::new(); VARIANTS.len()];
     for _ in 0..ROUNDS {
-        for (policy, figures) in rounds.iter_mut().enumerate() {
-            let output = this_program(&["measure", &index.to_string(), &policy.to_string()])
+        for (variant, figures) in rounds.iter_mut().enumerate() {
+            let output = this_program(&["measure", &index.to_string(), &variant.to_string()])
                 .output()
                 .expect("this program runs");
             let text = String::from_utf8_lossy(&output.stdout);
@@ -127,18 +153,67 @@ fn compare(index: usize, row: &Row) {
             figures.push(round);
         }
     }
+    let median = |rounds: &Vec<Vec<f64>>, column: usize| {
+        let mut values: Vec<f64> = rounds.iter().map(|round| round[column]).collect();
+        values.sort_by(f64::total_cmp);
+        values[values.len() / 2]
+    };
+    let medians: Vec<Vec<f64>> = rounds
+        .iter()
+        .map(|rounds| {
+            (0..row.columns.len())
+                .map(|column| median(rounds, column))
+                .collect()
+        })
+        .collect();
     println!("{}", row.name);
     print!("  {:<20}", "");
-    row.columns.iter().for_each(|name| print!("{name:>12}"));
+    row.columns.iter().for_each(|name| print!("{name:>14}"));
     println!();
-    for ((name, _), figures) in POLICIES.iter().zip(&rounds) {
-        print!("  {name:<20}");
-        for column in 0..row.columns.len() {
-            let mut values: Vec<f64> = figures.iter().map(|round| round[column]).collect();
-            values.sort_by(f64::total_cmp);
-            print!("{:>12.1}", values[values.len() / 2]);
-        }
+    for (variant, figures) in VARIANTS.iter().zip(&medians) {
+        let without = if variant.policy.is_some() {
+            "without "
+        } else {
+            ""
+        };
+        print!("  {:<20}", format!("{without}{}", variant.name));
+        figures.iter().for_each(|figure| print!("{figure:>14.2}"));
         println!();
+    }
+    Figures {
+        row: index,
+        medians,
+    }
+}
+
+/// Prints for each policy the figure that gets worst without it.
+fn judge(measured: &[Figures]) {
+    println!("What gets worse without a policy");
+    for (number, variant) in VARIANTS.iter().enumerate().skip(1) {
+        let mut worst: Option<(f64, &str, &str)> = None;
+        for figures in measured
+            .iter()
+            .filter(|figures| variant.rows.contains(&figures.row))
+        {
+            let row = &ROWS[figures.row];
+            for (column, name) in row.columns.iter().enumerate() {
+                let (with, without) = (figures.medians[0][column], figures.medians[number][column]);
+                let ratio = if *name == RATE {
+                    with / without
+                } else {
+                    without / with
+                };
+                if worst.is_none_or(|(most, ..)| ratio > most) {
+                    worst = Some((ratio, row.name, name));
+                }
+            }
+        }
+        match worst {
+            Some((ratio, row, column)) => {
+                println!("  {:<12}{ratio:>6.2} x  {column}, {row}", variant.name);
+            }
+            None => println!("  {:<12}its rows were not measured", variant.name),
+        }
     }
 }
 
@@ -255,6 +330,46 @@ fn stream(receiving: SocketType, sending: SocketType, receivers: usize) -> Resul
         });
         stop.store(true, Ordering::Relaxed);
         counted
+    })
+}
+
+/// Messages that come several at a time, to a receiver that keeps up with them: how long each took, and the CPU time.
+fn bursts() -> Result<Vec<f64>> {
+    const BURST: usize = 20;
+    let pull = Context::new().socket(SocketType::Pull)?;
+    let push = connected(&pull.bind("tcp://127.0.0.1:*")?, SocketType::Push)?;
+    let (start, stop) = (Instant::now(), AtomicBool::new(false));
+    thread::scope(|scope| {
+        scope.spawn(|| -> Result<()> {
+            while !stop.load(Ordering::Relaxed) {
+                thread::sleep(Duration::from_millis(1));
+                for _ in 0..BURST {
+                    let mut body = [0; 64];
+                    let now = start.elapsed().as_nanos() as u64;
+                    body[..8].copy_from_slice(&now.to_le_bytes());
+                    push.send(Message::from(Frame::copy_from(&body)), Wait::Forever)?;
+                }
+            }
+            Ok(())
+        });
+        let (mut times, mut cpu) = (Vec::new(), 0.0);
+        let measured = loop {
+            let message = pull.recv(Wait::Forever)?;
+            let now = start.elapsed();
+            if now < WARM_UP {
+                cpu = cpu_us();
+                continue;
+            }
+            let sent = u64::from_le_bytes(message.head()[..8].try_into().expect("8 bytes"));
+            times.push((now.as_nanos() as u64).saturating_sub(sent) as f64 / 1e3);
+            if now >= WARM_UP + ROUND {
+                break cpu_us() - cpu;
+            }
+        };
+        stop.store(true, Ordering::Relaxed);
+        times.sort_by(f64::total_cmp);
+        let at = |share: f64| times[((times.len() - 1) as f64 * share) as usize];
+        Ok(vec![at(0.5), at(0.99), measured / times.len() as f64])
     })
 }
 
