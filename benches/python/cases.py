@@ -227,6 +227,16 @@ CASES: tuple[Case, ...] = (
         for transport, *targets in (("tcp", 0.5, 0.75, 0.8), ("inproc",))
     ),
     Case(
+        LATENCY,
+        "tcp, beside two spinning processes",
+        "req_rep",
+        "tcp",
+        1,
+        one_way(1.0, 1.0),
+        {"spinning": 2},
+        issue=True,
+    ),
+    Case(
         LOADED,
         "",
         "paced",

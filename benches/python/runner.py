@@ -72,6 +72,7 @@ def run(module: str, case: Case, parameters: dict[str, Any]) -> dict[str, float]
         }
         parameters = parameters | {"address": addresses[case.transport]}
         parts: list[Part] = []
+        spinners = [spin() for _ in range(parameters.get("spinning", 0))]
         try:
             if case.in_one_process:
                 parts.append(Part(module, "both", parameters))
@@ -83,9 +84,17 @@ def run(module: str, case: Case, parameters: dict[str, Any]) -> dict[str, float]
         finally:
             for part in parts:
                 part.end()
+            for spinner in spinners:
+                spinner.kill()
+                spinner.wait()
     elapsed = time.monotonic() - before[0]
     foreign = (machine_cpu() - before[1]) - (own_cpu() - before[2])
     return figures | {"foreign": max(0.0, foreign / elapsed / (os.cpu_count() or 1))}
+
+
+def spin() -> subprocess.Popen[bytes]:
+    """Starts a process that uses all it gets of a core."""
+    return subprocess.Popen([sys.executable, "-c", "while True: pass"])
 
 
 def run_both(
