@@ -1,7 +1,7 @@
 //! Draws the states of an object into docs/states.md, from the code that moves between them.
 //!
 //! A unit test hands over the states an object can begin in, its events, and the function that gives the next state.
-//! The test fails if the page shows anything else. `ZEROXIDE_DRAW=1 cargo test states` writes the page anew.
+//! The test fails if the page shows anything else. `ZEROXIDE_DRAW=1 cargo test the_page_shows` writes the page anew.
 
 use std::fmt::Write;
 use std::path::Path;
@@ -95,7 +95,7 @@ fn compare(name: &str, table: &str) {
     if env::var_os("ZEROXIDE_DRAW").is_none() {
         panic!(
             "docs/states.md does not show the states of {name} as they are; \
-             ZEROXIDE_DRAW=1 cargo test states writes it anew. The table is\n{table}"
+             ZEROXIDE_DRAW=1 cargo test the_page_shows writes it anew. The table is\n{table}"
         );
     }
     fs::write(&path, expected).expect("docs/states.md can be written");

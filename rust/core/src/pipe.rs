@@ -18,7 +18,7 @@ mod line;
 mod runs;
 mod weight;
 
-use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering, fence};
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering, fence};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use bytes::Bytes;
@@ -33,6 +33,7 @@ use self::limit::InForce;
 pub use self::limit::Limit;
 use self::line::Notice;
 pub(crate) use self::line::{Line, Loan, Look};
+use self::runs::RunsCell;
 pub(crate) use self::weight::Inbound;
 
 /// Names a pipe within the thing that owns this end of it; never reused while the owner lives.
@@ -117,10 +118,7 @@ pub struct Pipe {
     /// The far reader's count when last looked at: looked at again only when it seems that there is no room, so that
     /// the line it lies on is not fetched for each message.
     far_read: u64,
-    /// Set when a write met the high-water mark; cleared at the low-water mark.
-    full: bool,
-    /// The far reader's bytes when the pipe became full.
-    full_at: u64,
+    room: Room,
     /// Frames pushed of a message whose last frame has not come yet.
     open_frames: usize,
     /// Messages that were lost and written once more, here or elsewhere.
@@ -136,6 +134,16 @@ pub struct Pipe {
 
 struct Shared {
     ends: [End; 2],
+}
+
+/// What a writer knows of the high-water mark.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Room {
+    /// The pipe is below the mark.
+    Left,
+    /// A write has met the mark, when the far reader had read this many bytes. The pipe is full until it is down at the
+    /// low-water mark, or the reader has read [`ROOM_BYTES`] more.
+    Full { bytes_read: u64 },
 }
 
 /// What one end shares with the other.
@@ -162,9 +170,7 @@ struct End {
     torn: AtomicU64,
     /// Outbound slot of a conflating direction.
     slot: Option<Slot>,
-    /// The far end takes runs, and whether it was told of one being gathered.
-    takes_runs: AtomicBool,
-    gathering: AtomicBool,
+    runs: RunsCell,
 }
 
 /// What an end has done so far; nobody else stores here. On cache lines of its own, because the end stores for each
@@ -209,8 +215,7 @@ impl End {
                 newest: Mutex::new(None),
                 bell: Doorbell::new(),
             }),
-            takes_runs: AtomicBool::new(false),
-            gathering: AtomicBool::new(false),
+            runs: RunsCell::new(),
         }
     }
 
@@ -251,8 +256,7 @@ impl Pipe {
             bytes_checked: 0,
             parts_checked: 0,
             far_read: 0,
-            full: false,
-            full_at: 0,
+            room: Room::Left,
             open_frames: 0,
             resent: 0,
             met: false,
@@ -298,18 +302,18 @@ impl Pipe {
         if hwm == 0 {
             return true;
         }
-        let limit = if self.full {
+        let limit = if self.is_full() {
             hwm - hwm.div_ceil(2)
         } else {
             hwm - 1
         };
         if self.written - self.far_read <= limit {
-            self.full = false;
+            self.room = Room::Left;
             return true;
         }
         self.far_read = self.far().counts.read.load(Ordering::Acquire);
         if self.written - self.far_read <= limit {
-            self.full = false;
+            self.room = Room::Left;
             return true;
         }
         self.wait_for_room()
@@ -319,16 +323,16 @@ impl Pipe {
     #[inline(never)]
     fn check_write_bytes(&mut self) -> bool {
         if self.has_room() {
-            self.full = false;
+            self.room = Room::Left;
             return true;
         }
-        self.full = true;
+        self.note_full();
         self.own().wants_room.arm();
         // As in `wait_for_room`.
         fence(Ordering::SeqCst);
         if self.has_room() {
             self.own().wants_room.disarm();
-            self.full = false;
+            self.room = Room::Left;
             return true;
         }
         false
@@ -340,7 +344,7 @@ impl Pipe {
         let queued = self.written - self.far_read;
         let queued_bytes = self.outstanding();
         let (messages, bytes) = (self.own().limit.messages(), self.own().limit.bytes());
-        let below = |queued: u64, mark: u64| match (mark, self.full) {
+        let below = |queued: u64, mark: u64| match (mark, self.is_full()) {
             (0, _) => true,
             (_, false) => queued < mark,
             (_, true) => queued <= mark / 2,
@@ -348,12 +352,26 @@ impl Pipe {
         below(queued, messages) && below(queued_bytes, bytes)
     }
 
+    #[inline]
+    fn is_full(&self) -> bool {
+        self.room != Room::Left
+    }
+
+    /// Returns how many bytes the far reader had read when the pipe became full.
+    fn note_full(&mut self) -> u64 {
+        match self.room {
+            Room::Full { bytes_read } => bytes_read,
+            Room::Left => {
+                let bytes_read = self.far().counts.bytes_read.load(Ordering::Relaxed);
+                self.room = Room::Full { bytes_read };
+                bytes_read
+            }
+        }
+    }
+
     #[cold]
     fn wait_for_room(&mut self) -> bool {
-        if !self.full {
-            self.full = true;
-            self.full_at = self.far().counts.bytes_read.load(Ordering::Relaxed);
-        }
+        let full_at = self.note_full();
         self.own().wants_room.arm();
         // The reader publishes its count, fences, then looks at the bell; we arm (which fences), then look at the
         // count: one of the two sees the other. So it is with the limit, which may just have been raised.
@@ -362,10 +380,10 @@ impl Pipe {
         let hwm = self.own().limit.messages();
         let queued = self.written - self.far_read;
         let is_low = queued <= hwm - hwm.div_ceil(2);
-        let bytes = self.far().counts.bytes_read.load(Ordering::Relaxed) - self.full_at;
+        let bytes = self.far().counts.bytes_read.load(Ordering::Relaxed) - full_at;
         if hwm == 0 || is_low || (queued < hwm && bytes >= ROOM_BYTES) {
             self.own().wants_room.disarm();
-            self.full = false;
+            self.room = Room::Left;
             return true;
         }
         false

@@ -9,16 +9,18 @@
 //! On the connecting side the session and its pipe outlive connections, the pipe only for as long as it is the same peer
 //! that comes back, as far as that is known; on the accepting side they end with theirs.
 //!
-//! [`stage`] has the states of the link between the two sides, and what changes them.
+//! [`life`], [`stage`], [`sides`] and [`driver`] have the states of a session, of its link and of its connection.
 
 mod admission;
 mod backlog;
 mod connect;
 mod driver;
 mod inline;
+mod life;
 mod line;
 mod link;
 mod pulse;
+mod sides;
 mod stage;
 mod tail;
 mod traffic;
@@ -38,7 +40,9 @@ use zeroxide_queue::loan::Lending;
 use self::admission::{Admission, HANDLER};
 use self::backlog::Backlog;
 use self::driver::Driver;
+use self::life::{Closing, Life, LifeCell};
 use self::pulse::Pulse;
+use self::sides::{Inlet, InletEvent, Outlet, OutletEvent, Phase};
 use self::stage::{Stage, Step};
 use self::tail::Tail;
 use crate::budget::{Holder, Share};
@@ -69,9 +73,7 @@ pub(crate) struct Session {
     /// What the application calls the peer, whoever that is (CONNECT_ROUTING_ID).
     peer_name: Option<Bytes>,
     wake_posted: AtomicBool,
-    /// Whether a handshake was ever finished, and whether it is all over.
-    joined: AtomicBool,
-    ended: AtomicBool,
+    life: LifeCell,
     /// The peer was let in and shall go.
     revoked: AtomicBool,
     /// Which thread has the connection, if the I/O thread does not drive it.
@@ -91,13 +93,12 @@ struct State {
     connecter: Option<Connecter>,
     /// The resolver's answer, until the I/O thread takes it.
     resolved: Option<Result<Vec<Target>>>,
-    /// Since when the socket's end is closed, and until when to go on delivering (`None` inside = for ever).
-    closing: Option<Option<Instant>>,
+    closing: Closing,
     backlog: Backlog,
     /// What the connection has of the context's memory budget.
     share: Option<Share>,
+    /// Counts as alive for the context until the session ends.
     guard: Option<LiveGuard>,
-    done: bool,
 }
 
 enum Link {
@@ -125,19 +126,12 @@ enum Link {
 struct Connection {
     engine: Engine,
     stream: Stream,
-    readable: bool,
-    writable: bool,
+    phase: Phase,
+    inlet: Inlet,
+    outlet: Outlet,
     /// The peer finished or the connection broke: only a read of nothing says that everything was read.
     hung_up: bool,
-    /// Writing failed: it is over as soon as everything was read.
-    broken: bool,
-    /// All that the peer said was read, and that it has finished.
-    finished: bool,
-    /// The handshake was finished; stays true when the engine has closed.
-    was_ready: bool,
     admission: Admission,
-    /// Something from the peer went into the pipe.
-    heard: bool,
     writing: Writing,
     driver: Driver,
     /// Why the connection is over, as a thread that drove it has found out.
@@ -213,8 +207,7 @@ impl Session {
             source: seed.source,
             peer_name: seed.peer_name,
             wake_posted: AtomicBool::new(false),
-            joined: AtomicBool::new(false),
-            ended: AtomicBool::new(false),
+            life: LifeCell::new(),
             revoked: AtomicBool::new(false),
             lending: Lending::new(),
             party: Mutex::new(party),
@@ -225,11 +218,10 @@ impl Session {
                 link,
                 connecter,
                 resolved: None,
-                closing: None,
+                closing: Closing::No,
                 backlog: Backlog::default(),
                 share: None,
                 guard: Some(seed.guard),
-                done: false,
             }),
         });
         let mut state = session.lock();
@@ -253,9 +245,8 @@ impl Session {
     /// Ends the session once what it still holds was delivered, or `linger` is over (`None` = for ever).
     pub(crate) fn close(&self, linger: Option<Duration>) {
         let mut state = self.lock();
-        if state.closing.is_none() {
-            state.closing = Some(linger.and_then(|linger| Instant::now().checked_add(linger)));
-        }
+        let deadline = linger.and_then(|linger| Instant::now().checked_add(linger));
+        state.closing = state.closing.next(deadline);
         drop(state);
         self.wake();
     }
@@ -271,27 +262,27 @@ impl Session {
     pub(crate) fn abandon(&self) {
         {
             let mut state = self.lock();
-            if state.pipe.is_some() || state.closing.is_some() {
+            if state.pipe.is_some() || state.closing.has_begun() {
                 return;
             }
-            state.closing = Some(Some(Instant::now()));
+            state.closing = state.closing.next(Some(Instant::now()));
         }
         self.wake();
     }
 
     /// Whether it is still in its first handshake.
     pub(crate) fn is_joining(&self) -> bool {
-        !self.joined.load(Ordering::Relaxed) && !self.has_ended()
+        self.life.get() == Life::Joining
     }
 
     /// Whether its first handshake went well.
     pub(crate) fn has_joined(&self) -> bool {
-        self.joined.load(Ordering::Relaxed)
+        self.life.get().has_joined()
     }
 
     /// Whether it is all over.
     pub(crate) fn has_ended(&self) -> bool {
-        self.ended.load(Ordering::Acquire)
+        self.life.is_over()
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -425,14 +416,11 @@ impl Connection {
         Connection {
             engine,
             stream,
-            readable: true,
-            writable: true,
+            phase: Phase::Handshake,
+            inlet: Inlet::Bytes,
+            outlet: Outlet::Room,
             hung_up: false,
-            broken: false,
-            finished: false,
-            was_ready: false,
             admission: Admission::default(),
-            heard: false,
             writing: Writing::new(now),
             driver: Driver::new(),
             ended: None,
@@ -502,8 +490,12 @@ impl EventHandler for Session {
         };
         // What became of an attempt that failed says nothing of the one behind it, which may be up already.
         if succeeded && let Link::Up(up) = &mut state.link {
-            up.readable |= ready.is_readable();
-            up.writable |= ready.is_writable();
+            if ready.is_readable() {
+                up.inlet = up.inlet.next(InletEvent::Arrive);
+            }
+            if ready.is_writable() {
+                up.outlet = up.outlet.next(OutletEvent::Free);
+            }
             up.hung_up |= ready.is_hangup();
         }
         self.drive(&mut state, io);

@@ -9,7 +9,7 @@ use bytes::Bytes;
 use zeroxide_proto::engine::PeerInfo;
 
 use super::far::{Far, Parting};
-use super::{Limit, Pipe, PipeEvent, limit, lock};
+use super::{Limit, Pipe, PipeEvent, Room, limit, lock};
 
 impl Pipe {
     /// True once the far end closed; what it flushed before can still be read.
@@ -118,7 +118,7 @@ impl Pipe {
 
     /// Changes what this end wants to be the limit of what it writes.
     pub fn set_limit_out(&mut self, limit: Limit) {
-        self.full = false;
+        self.room = Room::Left;
         self.own().limit.set(limit::End::Writer, limit);
     }
 

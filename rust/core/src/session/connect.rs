@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use zeroxide_proto::engine::{Engine, EngineConfig};
 use zeroxide_proto::socket_type::SocketType;
 
+use super::sides::InletEvent;
 use super::stage::Step;
 use super::{Connection, Link, Session, State, pulse};
 use crate::connecter::Setback;
@@ -256,7 +257,9 @@ impl Session {
         }
         let engine = engine(&self.options, self.socket_type, &stream, accepted, io.now());
         let mut up = Connection::new(engine, stream, io.now());
-        up.readable = readable;
+        if !readable {
+            up.inlet = up.inlet.next(InletEvent::Drain);
+        }
         state.enter(Step::Begin, Link::Up(Box::new(up)));
         self.traffic(state, io);
     }
@@ -268,7 +271,7 @@ impl Session {
             .as_mut()
             .and_then(|connecter| connecter.next_delay());
         match delay {
-            Some(delay) if !state.done => {
+            Some(delay) if !self.has_ended() => {
                 self.emit(EventKind::ConnectRetried, delay.as_millis() as u64);
                 let until = io.now() + delay;
                 state.enter(Step::Wait, Link::Waiting { until });

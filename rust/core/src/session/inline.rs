@@ -3,6 +3,8 @@
 use std::sync::TryLockError;
 use std::time::Instant;
 
+use super::life::Closing;
+use super::sides::{InletEvent, Outlet};
 use super::traffic::Output;
 use super::{Link, Session, State};
 use crate::pace;
@@ -21,14 +23,18 @@ impl Session {
         let now = Instant::now();
         let State {
             link: Link::Up(up),
-            closing: None,
+            closing: Closing::No,
             pipe,
             ..
         } = &mut *state
         else {
             return false;
         };
-        if !up.engine.is_ready() || !up.writable || up.engine.has_transmit() || up.ended.is_some() {
+        if !up.engine.is_ready()
+            || up.outlet != Outlet::Room
+            || up.engine.has_transmit()
+            || up.ended.is_some()
+        {
             return false;
         }
         let is_alone = pipe.as_ref().is_some_and(|pipe| pipe.queued_out() == 0);
@@ -40,7 +46,7 @@ impl Session {
             up.writing.note_look(now);
             if up.stream.has_hung_up() {
                 up.hung_up = true;
-                up.readable = true;
+                up.inlet = up.inlet.next(InletEvent::Arrive);
             }
         }
         if up.is_over(is_raw) {

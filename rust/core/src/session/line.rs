@@ -13,6 +13,8 @@ use zeroxide_proto::error::CloseReason;
 use zeroxide_queue::loan::{self, State as Lent};
 
 use super::driver::Event;
+use super::life::Closing;
+use super::sides::{Inlet, InletEvent, Outlet};
 use super::traffic::Input;
 use super::{Connection, Link, Session, State};
 use crate::pace::{READ_BUDGET, READ_ONCE, is_soon};
@@ -34,7 +36,7 @@ impl Line for Session {
         let State {
             token: Some(token),
             link: Link::Up(up),
-            closing: None,
+            closing: Closing::No,
             ..
         } = &mut *state
         else {
@@ -49,8 +51,8 @@ impl Line for Session {
             && up.engine.wants_input()
             && !up.engine.has_transmit()
             && !up.stream.has_unsent()
-            && up.writable
-            && !up.readable
+            && up.outlet == Outlet::Room
+            && up.inlet == Inlet::Empty
             && !up.hung_up
             && up.ended.is_none();
         let token = Some(*token);
@@ -125,7 +127,7 @@ impl Line for Session {
 impl Session {
     /// Takes a connection back that no thread uses any more. Runs in the I/O thread only.
     pub(super) fn check_driver(&self, state: &mut State, now: Instant) {
-        if state.closing.is_some() {
+        if state.closing.has_begun() {
             self.recall(state);
         }
         let State {
@@ -195,7 +197,7 @@ impl Session {
         if up.ended.is_some() {
             return;
         }
-        up.readable = true;
+        up.inlet = up.inlet.next(InletEvent::Arrive);
         if let Input::Closed(reason) = self.input(state, now, READ_BUDGET)
             && let Link::Up(up) = &mut state.link
         {
@@ -266,7 +268,7 @@ impl Session {
             return Look::Elsewhere;
         }
         let timer = up.engine.poll_timeout();
-        up.readable = true;
+        up.inlet = up.inlet.next(InletEvent::Arrive);
         up.hung_up |= hung_up;
         let input = self.input(state, now, READ_ONCE);
         let Link::Up(up) = &mut state.link else {
@@ -283,7 +285,7 @@ impl Session {
             (None, Some(_)) => false,
         };
         let has_output = up.engine.has_transmit() || up.stream.has_unsent();
-        if up.readable || up.hung_up || has_output || sooner {
+        if up.inlet != Inlet::Empty || up.hung_up || has_output || sooner {
             Look::Elsewhere
         } else {
             Look::Again

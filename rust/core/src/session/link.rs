@@ -1,11 +1,12 @@
 //! The life of a session's link: what is done now, losing the connection, coming back, and the end.
 
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use zeroxide_proto::error::CloseReason;
 
 use super::backlog;
+use super::life::LifeEvent;
+use super::sides::{Inlet, Phase};
 use super::stage::Step;
 use super::traffic::{Input, Output};
 use super::{Link, Session, State};
@@ -30,7 +31,7 @@ const DRAIN_STEP: Duration = Duration::from_millis(5);
 impl Session {
     /// Does whatever can be done now. Runs in the I/O thread only.
     pub(super) fn drive(&self, state: &mut State, io: &mut Reactor) {
-        if state.done {
+        if self.has_ended() {
             return;
         }
         self.notice_close(state, io);
@@ -69,7 +70,9 @@ impl Session {
         match &state.link {
             // The end of a handshake, what the peer sends behind it, and often its end come together: once is enough
             // for those who wait.
-            Link::Up(up) if !up.was_ready => drop(deferring_wakes(|| self.exchange(state, io))),
+            Link::Up(up) if up.phase == Phase::Handshake => {
+                drop(deferring_wakes(|| self.exchange(state, io)))
+            }
             _ => self.exchange(state, io),
         }
     }
@@ -86,7 +89,7 @@ impl Session {
             None => self.input(state, io.now(), READ_BUDGET),
         };
         if let Link::Up(up) = &state.link
-            && up.was_ready
+            && up.phase != Phase::Handshake
         {
             self.give_turn_back(state, io);
         }
@@ -115,7 +118,7 @@ impl Session {
 
     /// The socket closed its end of the pipe: from now on only what is queued counts.
     fn notice_close(&self, state: &mut State, io: &mut Reactor) {
-        if state.closing.is_some() {
+        if state.closing.has_begun() {
             return;
         }
         if let Some(pipe) = &state.pipe
@@ -127,7 +130,7 @@ impl Session {
             let deadline = pipe
                 .far_linger()
                 .and_then(|linger| io.now().checked_add(linger));
-            state.closing = Some(deadline);
+            state.closing = state.closing.next(deadline);
         }
     }
 
@@ -139,12 +142,13 @@ impl Session {
     }
 
     fn check_closing(&self, state: &mut State, io: &mut Reactor) {
-        let Some(deadline) = state.closing else {
-            return;
-        };
-        if state.done || matches!(state.link, Link::Draining { .. }) {
+        if !state.closing.has_begun()
+            || self.has_ended()
+            || matches!(state.link, Link::Draining { .. })
+        {
             return;
         }
+        let deadline = state.closing.deadline();
         let drained = state.pipe.as_mut().is_none_or(|pipe| pipe.is_finished())
             && match &state.link {
                 Link::Up(up) => {
@@ -183,7 +187,7 @@ impl Session {
     }
 
     fn drain(&self, state: &mut State, io: &mut Reactor) {
-        let deadline = state.closing.flatten();
+        let deadline = state.closing.deadline();
         let Link::Draining { stream, until } = &mut state.link else {
             return;
         };
@@ -241,7 +245,7 @@ impl Session {
     pub(super) fn lost(&self, state: &mut State, io: &mut Reactor, reason: &CloseReason) {
         let Link::Up(up) = &state.link else { return };
         let fd = up.stream.id();
-        let (was_ready, heard) = (up.was_ready, up.heard);
+        let phase = up.phase;
         if *reason == CloseReason::OutOfMemory {
             self.port.count_drop(DropReason::NoMemory, 1);
         }
@@ -255,9 +259,14 @@ impl Session {
             _ => up.tail.messages_within(up.stream.unsent() as u64),
         };
         // A peer that has finished had acknowledged what it had by then; after a reset there may be more.
-        let never_arrived = stranded + if up.finished { unheard } else { 0 };
+        let never_arrived = stranded
+            + if up.inlet == Inlet::Finished {
+                unheard
+            } else {
+                0
+            };
         let why = up.explain(reason);
-        if !was_ready {
+        if phase == Phase::Handshake {
             self.emit_handshake_failure(up, reason);
             if let Some(connecter) = &mut state.connecter {
                 connecter.suffer(Setback::Handshake);
@@ -274,7 +283,7 @@ impl Session {
                 false => pipe.tear(),
             }
             pipe.flush();
-            if state.closing.is_none() {
+            if !state.closing.has_begun() {
                 pipe.account_lost(stranded, unheard, never_arrived);
             } else if stranded + unheard > 0 {
                 self.port
@@ -284,18 +293,20 @@ impl Session {
         let comes_back = state.connecter.is_some();
         let keeps_pipe = comes_back && !self.options.immediate;
         if keeps_pipe && let Some(pipe) = &mut state.pipe {
-            if heard && patterns::spec(self.socket_type).is_some_and(|spec| spec.eager) {
+            if phase == Phase::Heard
+                && patterns::spec(self.socket_type).is_some_and(|spec| spec.eager)
+            {
                 pipe.mark_lapse();
             }
-            if was_ready {
+            if phase != Phase::Handshake {
                 pipe.announce_disconnected();
             }
-        } else if state.closing.is_none() {
+        } else if !state.closing.has_begun() {
             state.pipe = None;
         }
         // Not before the socket can know: whoever sees the event and sends has to reach somebody else.
         self.emit_because(EventKind::Disconnected, fd, why);
-        if keeps_pipe || (comes_back && state.closing.is_none()) {
+        if keeps_pipe || (comes_back && !state.closing.has_begun()) {
             self.wait_for_next_round(state, io);
         } else {
             self.finish(state, io);
@@ -304,12 +315,10 @@ impl Session {
 
     /// The end: lets go of the stream, the pipe, the reactor and the context.
     pub(super) fn finish(&self, state: &mut State, io: &mut Reactor) {
-        if state.done {
+        if !self.life.change(LifeEvent::End) {
             return;
         }
-        state.done = true;
-        self.ended.store(true, Ordering::Release);
-        if state.closing.is_some() {
+        if state.closing.has_begun() {
             // Without a closed end the socket sees for itself what was not read.
             let left = state.undelivered();
             if left > 0 {
@@ -345,7 +354,7 @@ impl Session {
         // Draining has taken the deadline over.
         let closing = match state.link {
             Link::Draining { .. } => None,
-            _ => state.closing.flatten(),
+            _ => state.closing.deadline(),
         };
         let patience = state
             .connecter

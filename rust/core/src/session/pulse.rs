@@ -93,7 +93,7 @@ impl Session {
         } else {
             // What it said before waits for the application.
             up.hung_up = true;
-            up.engine.handle_eof(now);
+            up.cut(now);
         }
     }
 }

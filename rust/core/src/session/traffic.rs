@@ -1,7 +1,6 @@
 //! Bytes in, bytes out: what a driver of a session does with its connection.
 
 use std::io::{self, IoSlice};
-use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
 use std::time::Instant;
 
@@ -10,7 +9,9 @@ use zeroxide_proto::engine::{Engine, Event, PeerInfo};
 use zeroxide_proto::error::CloseReason;
 use zeroxide_proto::frame::{Frame, FrameKind};
 
-use super::{Link, Session, State, pipe_pair};
+use super::life::LifeEvent;
+use super::sides::{Inlet, InletEvent, Outlet, OutletEvent, Phase, PhaseEvent};
+use super::{Connection, Link, Session, State, pipe_pair};
 use crate::budget::{Holder, Ruling, Share};
 use crate::monitor::EventKind;
 use crate::pace::{FLUSH_RUN, SLICES_MAX, WRITE_BUDGET, WRITE_MAX};
@@ -55,7 +56,7 @@ impl Session {
             let Link::Up(up) = &mut state.link else {
                 break Input::Idle;
             };
-            if !up.engine.wants_input() && up.hung_up && !up.was_ready {
+            if !up.engine.wants_input() && up.hung_up && up.phase == Phase::Handshake {
                 // Said more than it may before it is let in, and went: nobody will read on to the end.
                 up.engine.handle_eof(now);
                 continue;
@@ -67,7 +68,7 @@ impl Session {
                 // Here and not at the next look: as long as the peer is silent there is none.
                 break Input::Closed(CloseReason::OutOfMemory);
             }
-            if !up.readable || !up.engine.wants_input() {
+            if up.inlet != Inlet::Bytes || !up.engine.wants_input() {
                 break Input::Idle;
             }
             if budget == 0 {
@@ -90,30 +91,33 @@ impl Session {
             let room = buffer.capacity() - buffer.len();
             match up.stream.recv(buffer) {
                 Ok(0) => {
-                    up.readable = false;
-                    up.finished = true;
+                    up.inlet = up.inlet.next(InletEvent::Finish);
                     up.engine.handle_eof(now);
                 }
                 Ok(n) => {
                     // Less than there was room for: the kernel has no more, and tells of the next bytes by an event. A
                     // layer may have more.
-                    up.readable = n >= room || up.hung_up || up.broken || up.stream.has_more();
+                    let may_have_more = n >= room
+                        || up.hung_up
+                        || up.outlet == Outlet::Broken
+                        || up.stream.has_more();
+                    if !may_have_more {
+                        up.inlet = up.inlet.next(InletEvent::Drain);
+                    }
                     budget = budget.saturating_sub(n);
                     up.engine.handle_input(now);
                 }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                    up.readable = false;
-                    if up.broken {
-                        // No more will come of it: whoever cannot be answered is not listened to.
-                        up.engine.handle_eof(now);
+                    if up.outlet == Outlet::Broken {
+                        // A peer that cannot be answered is not listened to.
+                        up.cut(now);
+                    } else {
+                        up.inlet = up.inlet.next(InletEvent::Drain);
                     }
                 }
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 // A reset means what end of stream means: what was received before it counts.
-                Err(_) => {
-                    up.readable = false;
-                    up.engine.handle_eof(now);
-                }
+                Err(_) => up.cut(now),
             }
         };
         if let (Some(share), Link::Up(up)) = (&mut state.share, &state.link)
@@ -156,7 +160,7 @@ impl Session {
             if self.is_revoked() {
                 return Decoded::Stalled;
             }
-            if up.was_ready
+            if up.phase != Phase::Handshake
                 && let Some(pipe) = &mut state.pipe
                 && !pipe.in_message()
                 && !pipe.is_far_closed()
@@ -187,7 +191,7 @@ impl Session {
                     }
                     continue;
                 }
-                up.heard = true;
+                up.phase = up.phase.next(PhaseEvent::Hear);
                 if !frame.more() {
                     up.writing.note_message();
                 }
@@ -214,8 +218,8 @@ impl Session {
             return;
         };
         let address = up.stream.peer_address();
-        up.was_ready = true;
-        self.joined.store(true, Ordering::Relaxed);
+        up.phase = up.phase.next(PhaseEvent::Succeed);
+        self.life.change(LifeEvent::Join);
         let security = &self.options.security;
         let authenticated = up.is_authenticated(security);
         let warning = up.warning(security.mechanism, &address);
@@ -238,11 +242,11 @@ impl Session {
             connecter.succeeded();
         }
         if let Some(pipe) = state.pipe.take_if(|pipe| self.is_another(pipe, &info))
-            && (state.closing.is_some() || (pipe.is_far_closed() && !pipe.far_gave_up()))
+            && (state.closing.has_begun() || (pipe.is_far_closed() && !pipe.far_gave_up()))
         {
             // What the closed socket still has to say is not for this peer, and there will be no other.
             self.port.count_drop(DropReason::PeerGone, pipe.queued_in());
-            state.closing.get_or_insert_with(|| Some(Instant::now()));
+            state.closing = state.closing.next(Some(Instant::now()));
             return;
         }
         if let Some(pipe) = &state.pipe {
@@ -307,13 +311,13 @@ impl Session {
             }
             // Behind the pipe: nothing leaves that was written after the peer was taken off the list.
             let has_more = up.engine.has_transmit() || up.stream.has_unsent();
-            if !has_more || !up.writable || self.is_revoked() {
+            if !has_more || up.outlet != Outlet::Room || self.is_revoked() {
                 break Output::Idle;
             }
             if budget == 0 {
                 break Output::More;
             }
-            let is_last = closing.is_some()
+            let is_last = closing.has_begun()
                 && up.engine.is_ready()
                 && pipe.as_mut().is_none_or(Pipe::is_finished);
             let mut slices: Vec<IoSlice<'_>> = Vec::with_capacity(SLICES_MAX);
@@ -329,15 +333,14 @@ impl Session {
                     up.writing.note_write(now);
                 }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                    up.writable = false;
+                    up.outlet = up.outlet.next(OutletEvent::Fill);
                     self.note_no_room(up, *token);
                 }
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(_) => {
                     // What the peer sent before it went can still be read, and ends the connection then.
-                    up.writable = false;
-                    up.readable = true;
-                    up.broken = true;
+                    up.outlet = up.outlet.next(OutletEvent::Break);
+                    up.inlet = up.inlet.next(InletEvent::Arrive);
                     break Output::Broken;
                 }
             }
@@ -353,10 +356,18 @@ impl Session {
             }
             up.accounted = transmitted;
         }
-        if moved && state.closing.is_some() {
+        if moved && state.closing.has_begun() {
             self.registry.note_progress();
         }
         result
+    }
+}
+
+impl Connection {
+    /// Nothing more is read. What was read before still counts.
+    pub(super) fn cut(&mut self, now: Instant) {
+        self.inlet = self.inlet.next(InletEvent::Cut);
+        self.engine.handle_eof(now);
     }
 }
 
