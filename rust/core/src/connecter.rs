@@ -1,8 +1,13 @@
 //! Where a connecting session tries next, and when: the addresses of its endpoint and the backoff between rounds.
 
+mod attempt;
+
 use std::collections::VecDeque;
+use std::mem;
 use std::time::{Duration, Instant};
 
+use self::attempt::Attempt;
+pub(crate) use self::attempt::AttemptEvent;
 use crate::options::Options;
 use crate::reactor::Turn;
 use crate::transports::{ByteTransport, Target};
@@ -12,10 +17,7 @@ pub(crate) struct Connecter {
     pub(crate) transport: &'static dyn ByteTransport,
     pub(crate) address: String,
     targets: VecDeque<Target>,
-    /// From when it is asked for until the peer has shaken hands, the attempt has failed, or `patience` is over.
-    pub(crate) turn: Option<Turn>,
-    /// Until when others wait for the attempt that is under way.
-    pub(crate) patience: Option<Instant>,
+    attempt: Attempt<Turn>,
     backoff: Backoff,
     /// RECONNECT_STOP
     stop: i32,
@@ -46,8 +48,7 @@ impl Connecter {
             transport,
             address: address.to_owned(),
             targets: VecDeque::new(),
-            turn: None,
-            patience: None,
+            attempt: Attempt::None,
             backoff,
             stop: options.reconnect_stop,
             stopped: false,
@@ -57,6 +58,29 @@ impl Connecter {
     /// This has happened: the round that goes on may be the last.
     pub(crate) fn suffer(&mut self, setback: Setback) {
         self.stopped |= self.stop & setback as i32 != 0;
+    }
+
+    /// The turn that the next or the current attempt has asked for.
+    pub(crate) fn turn(&self) -> Option<&Turn> {
+        match &self.attempt {
+            Attempt::None => None,
+            Attempt::Queued(turn) | Attempt::UnderWay { turn, .. } => Some(turn),
+        }
+    }
+
+    /// Until when others wait for the attempt that is under way.
+    pub(crate) fn patience(&self) -> Option<Instant> {
+        match self.attempt {
+            Attempt::None | Attempt::Queued(_) => None,
+            Attempt::UnderWay { patience, .. } => patience,
+        }
+    }
+
+    /// Returns the turn to give back if there is one.
+    pub(crate) fn on_attempt(&mut self, event: AttemptEvent<Turn>) -> Option<Turn> {
+        let (next, turn) = mem::take(&mut self.attempt).next(event);
+        self.attempt = next;
+        turn
     }
 
     /// Whether there will be no further round.

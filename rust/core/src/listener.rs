@@ -1,14 +1,15 @@
 //! Accepts connections for one bound endpoint and makes a session of each.
 
+mod stage;
 mod vouched;
 
 use std::collections::VecDeque;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
 use zeroxide_proto::socket_type::SocketType;
 
+use self::stage::{Event, Stage};
 use self::vouched::Vouched;
 use crate::error::{Error, ErrorKind, Result};
 use crate::io_thread::IoHandle;
@@ -49,18 +50,14 @@ pub(crate) struct Listener {
     socket_type: SocketType,
     endpoint: String,
     source: u64,
-    closing: AtomicBool,
     state: Mutex<State>,
 }
 
 struct State {
+    stage: Stage,
     listen: Option<Box<dyn Listen>>,
     token: Option<Token>,
-    /// The reactor tells of new connections.
-    watched: bool,
     guard: Option<LiveGuard>,
-    /// Until when it is left alone. New connections do not end that: each would ask for a time-out of its own.
-    paused: Option<Instant>,
     /// Sessions made here that may still be in their handshake, oldest first.
     joining: VecDeque<Weak<Session>>,
     /// Since when there has been no room for more of them, and how many have finished their handshake since.
@@ -115,13 +112,11 @@ impl Listener {
             socket_type: seed.socket_type,
             endpoint,
             source: seed.source,
-            closing: AtomicBool::new(false),
             state: Mutex::new(State {
+                stage: Stage::Bound,
                 listen: Some(listen),
                 token: None,
-                watched: false,
                 guard: Some(guard),
-                paused: None,
                 joining: VecDeque::new(),
                 crowded: None,
                 memory: Vouched::default(),
@@ -140,11 +135,12 @@ impl Listener {
     /// Stops listening before it returns, so that the address can be bound again. Connections in their handshake end;
     /// those that the socket has a pipe of are the socket's to end.
     pub(crate) fn close(&self) {
-        if self.closing.swap(true, Ordering::AcqRel) {
-            return;
-        }
         let (listen, joining) = {
             let mut state = self.lock();
+            if state.stage == Stage::Closed {
+                return;
+            }
+            state.stage = state.stage.next(Event::Close);
             (state.listen.take(), std::mem::take(&mut state.joining))
         };
         for session in joining.iter().filter_map(Weak::upgrade) {
@@ -173,12 +169,11 @@ impl Listener {
     fn accept_some(&self, io: &mut Reactor) {
         let mut state = self.lock();
         let State {
+            stage,
             listen: Some(listen),
             token: Some(token),
-            watched,
             joining,
             crowded,
-            paused,
             memory,
             ..
         } = &mut *state
@@ -186,25 +181,21 @@ impl Listener {
             return;
         };
         let token = *token;
-        if let Some(until) = *paused
+        if let Some(until) = stage.paused_until()
             && until > io.now()
         {
             // The timer that fires may be that of an earlier pause, which this one followed before it was served.
             return io.set_timer(token, until);
         }
-        *paused = None;
-        let mut pause = |io: &mut Reactor, time: Duration| {
-            let until = io.now() + time;
-            *paused = Some(until);
-            io.set_timer(token, until);
-        };
-        if !*watched {
+        *stage = stage.next(Event::Resume);
+        if !stage.is_watched() {
             if let Err(error) = io.watch(token, listen.fd()) {
                 self.failed(&error);
-                return pause(io, PAUSE);
+                return stage.pause(io, token, PAUSE);
             }
-            *watched = true;
+            *stage = stage.next(Event::Watch);
         }
+        let mut pause = |io: &mut Reactor, time| stage.pause(io, token, time);
         if self.port.is_backlogged() {
             // The peers wait in the backlog until the application has received what others left behind.
             return pause(io, PAUSE);
@@ -329,6 +320,7 @@ impl Listener {
 
     fn leave(&self, io: &mut Reactor) {
         let mut state = self.lock();
+        state.stage = state.stage.next(Event::End);
         if let Some(listen) = state.listen.take() {
             io.unwatch(listen.fd());
         }
@@ -336,6 +328,15 @@ impl Listener {
             io.remove(token);
         }
         state.guard = None;
+    }
+}
+
+impl Stage {
+    /// Leaves the listener alone for a while.
+    fn pause(&mut self, io: &mut Reactor, token: Token, time: Duration) {
+        let until = io.now() + time;
+        *self = self.next(Event::Pause { until });
+        io.set_timer(token, until);
     }
 }
 
@@ -350,7 +351,7 @@ impl EventHandler for Listener {
     }
 
     fn on_wake(&self, io: &mut Reactor) {
-        if self.closing.load(Ordering::Acquire) {
+        if self.lock().stage.is_over() {
             self.leave(io);
         } else {
             self.accept_some(io);
@@ -371,6 +372,7 @@ mod tests {
     use std::fs::File;
     use std::net::TcpStream;
     use std::os::fd::{AsFd, BorrowedFd};
+    use std::sync::atomic::{AtomicBool, Ordering};
     use std::sync::mpsc::{self, Receiver, Sender};
 
     use super::*;

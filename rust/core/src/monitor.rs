@@ -162,7 +162,27 @@ struct Queued {
     bytes: usize,
     /// The number of events that were missed after the last one of `events`.
     missed: u64,
-    over: Option<Over>,
+    stage: Stage,
+}
+
+/// Whether there may be more events.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+enum Stage {
+    /// There may be.
+    #[default]
+    Open,
+    /// There are no more.
+    Over(Over),
+}
+
+impl Stage {
+    /// A closed socket stays closed when its context terminates.
+    fn next(self, why: Over) -> Stage {
+        match (self, why) {
+            (Stage::Open, _) | (Stage::Over(_), Over::Closed) => Stage::Over(why),
+            (Stage::Over(_), Over::Terminated) => self,
+        }
+    }
 }
 
 /// The reason why the stream of events has ended.
@@ -200,7 +220,7 @@ impl EventQueue {
     /// Returns false if there is no room. The next event that fits then reports how many did not.
     pub(crate) fn push(&self, event: &MonitorEvent) -> bool {
         let mut state = self.lock();
-        if state.over.is_some() {
+        if state.stage != Stage::Open {
             return true;
         }
         let size = event.party.size();
@@ -219,9 +239,7 @@ impl EventQueue {
     /// Ends the stream; queued events can still be read.
     pub(crate) fn end(&self, why: Over) {
         let mut state = self.lock();
-        if state.over.is_none() || why == Over::Closed {
-            state.over = Some(why);
-        }
+        state.stage = state.stage.next(why);
         self.announce();
     }
 
@@ -229,12 +247,12 @@ impl EventQueue {
         let mut state = self.lock();
         let event = state.events.pop_front();
         state.bytes -= event.as_ref().map_or(0, |event| event.party.size());
-        let found = match (event, state.over) {
+        let found = match (event, state.stage) {
             (Some(event), _) => Found::Event(Box::new(event)),
-            (None, Some(why)) => Found::Over(why),
-            (None, None) => Found::Nothing,
+            (None, Stage::Over(why)) => Found::Over(why),
+            (None, Stage::Open) => Found::Nothing,
         };
-        if state.events.is_empty() && state.over.is_none() {
+        if state.events.is_empty() && state.stage == Stage::Open {
             self.signal.lower();
         }
         found
@@ -244,7 +262,7 @@ impl EventQueue {
     pub(crate) fn descriptor(&self) -> Result<BorrowedFd<'_>> {
         let state = self.lock();
         let fd = self.signal.descriptor()?;
-        if !state.events.is_empty() || state.over.is_some() {
+        if !state.events.is_empty() || state.stage != Stage::Open {
             self.signal.raise();
         }
         Ok(fd)
@@ -264,7 +282,26 @@ impl EventQueue {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::drawing;
     use bytes::Bytes;
+
+    drawing::events!(Over {
+        Closed => "the socket or the stream is closed",
+        Terminated => "the context is shut down",
+    });
+
+    #[test]
+    fn the_page_shows_the_streams_of_events() {
+        let name = |stage: Stage| format!("`{stage:?}`");
+        drawing::check(
+            "event stream",
+            &[Stage::Open],
+            EVENTS,
+            Stage::next,
+            name,
+            event_name,
+        );
+    }
 
     #[test]
     fn unread_events_do_not_keep_the_announcements_of_thousands_of_peers() {

@@ -3,14 +3,17 @@
 //!
 //! Sockets and sessions hold the registry, never the context, so nothing here points up.
 
+mod life;
+
 use std::process;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use slab::Slab;
 
+use self::life::{Life, LifeCell, LifeEvent};
 use crate::budget::Budget;
 use crate::error::{Error, ErrorKind, Result};
 use crate::io_thread::{self, IoHandle};
@@ -24,8 +27,7 @@ use crate::transports::Transports;
 pub(crate) struct Registry {
     pid: u32,
     inner: Mutex<Inner>,
-    shut_down: AtomicBool,
-    ended: AtomicBool,
+    life: LifeCell,
     /// Everything that must end before the context may: open sockets, sessions, listeners.
     live: AtomicUsize,
     sockets_open: AtomicUsize,
@@ -42,7 +44,6 @@ pub(crate) struct Registry {
 struct Inner {
     options: ContextOptions,
     threads: Vec<IoThread>,
-    threads_started: bool,
     sockets: Slab<Weak<dyn ContextUser>>,
     undelivered: Slab<Weak<dyn Undelivered>>,
 }
@@ -91,12 +92,10 @@ impl Registry {
             inner: Mutex::new(Inner {
                 options,
                 threads: Vec::new(),
-                threads_started: false,
                 sockets: Slab::new(),
                 undelivered: Slab::new(),
             }),
-            shut_down: AtomicBool::new(false),
-            ended: AtomicBool::new(false),
+            life: LifeCell::new(),
             live: AtomicUsize::new(0),
             sockets_open: AtomicUsize::new(0),
             idle: Signal::new(),
@@ -133,7 +132,7 @@ impl Registry {
     }
 
     pub(crate) fn is_shut_down(&self) -> bool {
-        self.shut_down.load(Ordering::Acquire)
+        self.life.get().is_over()
     }
 
     // ---- sockets ---------------------------------------------------------------------------------------------------
@@ -153,7 +152,7 @@ impl Registry {
                 ),
             ));
         }
-        if !inner.threads_started {
+        if self.life.get() == Life::New {
             self.start_threads(&mut inner)?;
         }
         self.sockets_open.fetch_add(1, Ordering::Relaxed);
@@ -176,7 +175,7 @@ impl Registry {
                 load: Arc::new(AtomicUsize::new(0)),
             });
         }
-        inner.threads_started = true;
+        self.life.change(LifeEvent::Start);
         Ok(())
     }
 
@@ -219,7 +218,7 @@ impl Registry {
 
     /// Makes every call on every socket fail from now on.
     pub(crate) fn shut_down(&self) {
-        if !self.shut_down.swap(true, Ordering::AcqRel) {
+        if !self.life.change(LifeEvent::ShutDown).is_over() {
             self.note_progress();
         }
         for user in self.users() {
@@ -259,7 +258,7 @@ impl Registry {
 
     /// Ends the I/O threads. Only when nothing is alive any more, or nobody cares for what is.
     pub(crate) fn end(&self) {
-        self.ended.store(true, Ordering::Release);
+        self.life.change(LifeEvent::End);
         // Their pipes hold sockets, which hold this.
         self.transports.on_shutdown();
         let threads = std::mem::take(&mut self.inner().threads);
@@ -274,7 +273,7 @@ impl Registry {
 
     /// Whether the context has ended.
     pub(crate) fn has_ended(&self) -> bool {
-        self.ended.load(Ordering::Acquire)
+        self.life.get() == Life::Ended
     }
 
     /// Bytes are still going out: implicit termination is patient while they do.

@@ -62,7 +62,33 @@ struct State {
     asker_count: usize,
     threads: usize,
     idle: usize,
-    closed: bool,
+    service: Service,
+}
+
+/// Whether names are taken.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+enum Service {
+    /// They are, and threads start when they are needed.
+    #[default]
+    Open,
+    /// They are not. Threads end once they return from the system's resolver.
+    Closed,
+}
+
+/// What changes it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum ServiceEvent {
+    /// The context ends.
+    Close,
+}
+
+impl Service {
+    /// A closed resolver stays closed.
+    fn next(self, event: ServiceEvent) -> Service {
+        match event {
+            ServiceEvent::Close => Service::Closed,
+        }
+    }
 }
 
 /// All addresses of a name, in the order in which the system would try them. Blocks.
@@ -135,7 +161,7 @@ impl Resolver {
         let Job { name, convert } = job;
         let answer: Answer = Box::new(move |addresses| done(addresses.and_then(convert)));
         let mut state = self.shared.lock();
-        if state.closed {
+        if state.service == Service::Closed {
             return Err(Error::new(ErrorKind::Terminated));
         }
         if state.asker_count >= ASKERS_MAX || state.queue.len() >= QUEUE_MAX {
@@ -167,7 +193,7 @@ impl Resolver {
     /// returns; this function does not wait for it.
     pub(crate) fn close(&self) {
         let mut state = self.shared.lock();
-        state.closed = true;
+        state.service = state.service.next(ServiceEvent::Close);
         state.queue.clear();
         state.asker_count = 0;
         let forgotten = mem::take(&mut state.askers);
@@ -223,7 +249,7 @@ impl Shared {
     fn next_name(&self) -> Option<HostPort> {
         let mut state = self.lock();
         let name = loop {
-            if state.closed {
+            if state.service == Service::Closed {
                 break None;
             }
             if let Some(name) = state.queue.pop_front() {
@@ -255,6 +281,18 @@ mod tests {
     use std::time::Instant;
 
     use super::*;
+    use crate::drawing;
+
+    drawing::events!(ServiceEvent {
+        Close => "the context is dropped",
+    });
+
+    #[test]
+    fn the_page_shows_the_resolver() {
+        let name = |service: Service| format!("`{service:?}`");
+        let starts = [Service::Open];
+        drawing::check("resolver", &starts, EVENTS, Service::next, name, event_name);
+    }
 
     fn job(host: &str) -> Job<Vec<SocketAddr>> {
         Job::new(

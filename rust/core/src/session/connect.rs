@@ -9,7 +9,7 @@ use zeroxide_proto::socket_type::SocketType;
 use super::sides::InletEvent;
 use super::stage::Step;
 use super::{Connection, Link, Session, State, pulse};
-use crate::connecter::Setback;
+use crate::connecter::{AttemptEvent, Setback};
 use crate::error::{self, Error, Result};
 use crate::monitor::{EventKind, Party};
 use crate::options::Options;
@@ -88,18 +88,17 @@ impl Session {
             let Some(target) = connecter.next_target() else {
                 return self.wait_for_next_round(state, io);
             };
-            let turn = match connecter.turn.take() {
-                Some(turn) => turn,
-                None => io.ask_for_turn(target.address(), token),
-            };
-            let come = io.has_come(&turn);
-            connecter.turn = Some(turn);
-            if !come {
+            if connecter.turn().is_none() {
+                let turn = io.ask_for_turn(target.address(), token);
+                connecter.on_attempt(AttemptEvent::Ask(turn));
+            }
+            if !connecter.turn().is_some_and(|turn| io.has_come(turn)) {
                 connecter.put_back(target);
                 state.enter(Step::Queue, Link::Queued);
                 return;
             }
-            connecter.patience = io.now().checked_add(PATIENCE);
+            let patience = io.now().checked_add(PATIENCE);
+            connecter.on_attempt(AttemptEvent::Begin { patience });
             match self.open(connecter.transport, &target, token, state, io) {
                 Ok(()) => return,
                 Err(error) => self.attempt_failed(state, io, &error),
@@ -110,9 +109,8 @@ impl Session {
     /// Lets the next one connect to the address.
     pub(super) fn give_turn_back(&self, state: &mut State, io: &mut Reactor) {
         if let Some(connecter) = &mut state.connecter
-            && let Some(turn) = connecter.turn.take()
+            && let Some(turn) = connecter.on_attempt(AttemptEvent::End)
         {
-            connecter.patience = None;
             io.give_turn_back(turn);
         }
     }

@@ -110,7 +110,7 @@ impl Session {
     /// Others have waited long enough for this attempt.
     fn check_patience(&self, state: &mut State, io: &mut Reactor) {
         let connecter = state.connecter.as_ref();
-        let patience = connecter.and_then(|connecter| connecter.patience);
+        let patience = connecter.and_then(Connecter::patience);
         if patience.is_some_and(|until| until <= io.now()) {
             self.give_turn_back(state, io);
         }
@@ -356,10 +356,7 @@ impl Session {
             Link::Draining { .. } => None,
             _ => state.closing.deadline(),
         };
-        let patience = state
-            .connecter
-            .as_ref()
-            .and_then(|connecter| connecter.patience);
+        let patience = state.connecter.as_ref().and_then(Connecter::patience);
         let held_back = state.share.as_ref().and_then(Share::poll_timeout);
         let times = [
             link,
