@@ -12,5 +12,6 @@ mod queues;
 pub(crate) mod ready;
 pub(crate) mod settling;
 pub(crate) mod socket;
+mod states;
 pub(crate) mod turn;
 pub(crate) mod watcher;

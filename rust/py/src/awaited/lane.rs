@@ -22,6 +22,7 @@ use super::form::{Form, Outgoing, Patience, Progress};
 use super::queues::{Counts, Poll, Queues, Receiver, Sender};
 use super::ready::running_loop;
 use super::settling::{Raiser, Undo, cancel, fail, is_abandoned, is_done, succeed};
+use super::states::{Watch, WatchEvent, Work, WorkEvent};
 use crate::blocking::Limit;
 use crate::error::{not_now, raise};
 
@@ -230,11 +231,12 @@ impl Lane {
         let (py, lane) = (slf.py(), slf.get());
         let (join, sweep) = {
             let mut queues = lane.lock();
-            if queues.holder.is_none() {
-                queues.holder = Some(holder.clone().unbind());
+            let join = matches!(queues.watch, Watch::Apart);
+            if !matches!(queues.watch, Watch::Waiting(_)) {
+                queues.change_watch(WatchEvent::Wait(holder.clone().unbind()));
             }
-            let sweep = !queues.serving && queues.len() > queues.sweep_at.max(SWEEP_MIN);
-            (!mem::replace(&mut queues.joined, true), sweep)
+            let is_long = queues.len() > queues.sweep_at.max(SWEEP_MIN);
+            (join, queues.work == Work::Idle && is_long)
         };
         if sweep {
             lane.sweep(py);
@@ -244,8 +246,9 @@ impl Lane {
             let event_loop = lane.event_loop.bind(py);
             let joined = event_loop.call_method1("add_reader", (lane.watcher.fd(), on_ready));
             if let Err(error) = joined {
-                lane.lock().joined = false;
+                let holder = lane.lock().change_watch(WatchEvent::Leave);
                 lane.forsake(py);
+                drop(holder);
                 return Err(error);
             }
         }
@@ -300,7 +303,7 @@ impl Lane {
                 return;
             }
             queues.cancelled = 0;
-            queues.holder.take()
+            queues.change_watch(WatchEvent::Rest)
         };
         self.watcher.rest();
         // Dropped without the lock: it may be the last reference to the socket.
@@ -321,24 +324,26 @@ impl Lane {
         let (py, lane) = (slf.py(), slf.get());
         {
             let mut queues = lane.lock();
-            if mem::replace(&mut queues.serving, true) {
+            let before = queues.work;
+            queues.work = before.next(WorkEvent::Serve);
+            if before != Work::Idle {
                 // This was called by something that the work in progress called.
-                queues.again = true;
                 return Ok(());
             }
         }
         let open = loop {
             let open = lane.serve_all(py);
             let mut queues = lane.lock();
-            if !matches!(open, Ok(true)) || queues.paused || !mem::take(&mut queues.again) {
+            if !matches!(open, Ok(true)) || queues.work != Work::Again {
                 break open;
             }
+            queues.work = queues.work.next(WorkEvent::Repeat);
         };
         let (left, paused) = {
             let mut queues = lane.lock();
-            queues.serving = false;
-            queues.again = false;
-            (queues.len() > 0, mem::take(&mut queues.paused))
+            let paused = queues.work == Work::Paused;
+            queues.work = queues.work.next(WorkEvent::Stop);
+            (queues.len() > 0, paused)
         };
         lane.rest_if_empty();
         if paused && matches!(open, Ok(true)) {
@@ -486,7 +491,7 @@ impl Lane {
                 Ok(Progress::Paused) => {
                     let mut queues = self.lock();
                     queues.senders.push_front(call);
-                    queues.paused = true;
+                    queues.work = queues.work.next(WorkEvent::Pause);
                     return Ok(true);
                 }
                 Ok(Progress::Done(result)) => {
@@ -618,8 +623,8 @@ impl Lane {
                 mem::take(&mut queues.senders),
                 mem::take(&mut queues.polls),
                 queues.timer.take(),
-                mem::take(&mut queues.joined),
-                queues.holder.take(),
+                !matches!(queues.watch, Watch::Apart),
+                queues.change_watch(WatchEvent::Leave),
             )
         };
         self.count_off(receivers.len(), senders.len());
@@ -706,7 +711,7 @@ impl Lane {
             let mut queues = self.lock();
             queues.cancelled += 1;
             // Who is at work on the queues will find it.
-            !queues.serving && queues.cancelled * 2 >= queues.len()
+            queues.work == Work::Idle && queues.cancelled * 2 >= queues.len()
         };
         if sweep {
             self.sweep(py);
@@ -744,7 +749,7 @@ impl Lane {
         for call in &queues.polls {
             visit.call(&call.future)?;
         }
-        if let Some(holder) = &queues.holder {
+        if let Watch::Waiting(holder) = &queues.watch {
             visit.call(holder)?;
         }
         if let Some((_, timer)) = &queues.timer {
@@ -759,7 +764,7 @@ impl Lane {
                 mem::take(&mut queues.receivers),
                 mem::take(&mut queues.senders),
                 mem::take(&mut queues.polls),
-                queues.holder.take(),
+                queues.change_watch(WatchEvent::Rest),
                 queues.timer.take(),
             )
         });

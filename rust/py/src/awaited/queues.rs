@@ -1,12 +1,14 @@
 //! Calls that wait.
 
 use std::collections::VecDeque;
+use std::mem;
 use std::sync::atomic::AtomicUsize;
 use std::time::Instant;
 
 use pyo3::prelude::*;
 
 use super::form::{Form, Outgoing};
+use super::states::{Watch, WatchEvent, Work};
 use crate::blocking::Limit;
 
 /// How many calls wait, in all lanes of a socket.
@@ -44,19 +46,13 @@ pub(super) struct Queues {
     pub(super) receivers: VecDeque<Receiver>,
     pub(super) senders: VecDeque<Sender>,
     pub(super) polls: Vec<Poll>,
-    /// The socket, which lives for as long as somebody waits.
-    pub(super) holder: Option<Py<PyAny>>,
+    /// It holds the socket while calls wait.
+    pub(super) watch: Watch<Py<PyAny>>,
     /// The next time to look for calls that waited long enough.
     pub(super) timer: Option<(Instant, Py<PyAny>)>,
-    /// The loop watches the descriptor.
-    pub(super) joined: bool,
-    /// A call wants to go on when the loop has turned.
-    pub(super) paused: bool,
+    pub(super) work: Work,
     /// The loop will call when it has turned.
     pub(super) called: bool,
-    /// Somebody is at work on the queues, and whether there is more to do by now.
-    pub(super) serving: bool,
-    pub(super) again: bool,
     /// How many calls were cancelled since the queues were searched for such.
     pub(super) cancelled: usize,
     /// Futures of a program's own do not tell: at this length the queues are searched anyway.
@@ -66,6 +62,13 @@ pub(super) struct Queues {
 impl Queues {
     pub(super) fn len(&self) -> usize {
         self.receivers.len() + self.senders.len() + self.polls.len()
+    }
+
+    /// Returns the holder that is let go, which must be dropped without the lock.
+    pub(super) fn change_watch(&mut self, event: WatchEvent<Py<PyAny>>) -> Option<Py<PyAny>> {
+        let (next, holder) = mem::take(&mut self.watch).next(event);
+        self.watch = next;
+        holder
     }
 
     pub(super) fn next_deadline(&self) -> Option<Instant> {
