@@ -56,7 +56,8 @@ const CORE: &[&[&str]] = &[
     &["socket"],
     &["poller", "watcher"],
     &["proxy"],
-    &["context", "capabilities"],
+    &["capabilities", "mechanisms"],
+    &["context"],
     &["binding"],
 ];
 

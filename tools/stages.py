@@ -223,13 +223,14 @@ def tests(
 
 
 def other_crate(runner: Runner) -> None:
-    """Builds an extension module with a transport of another crate, and uses it with the installed package."""
-    build = ("cargo", "build", "--locked", "--profile", "quick", "-p", "zeroxide-udp-python")
+    """Builds an extension module with a transport, a pattern and a mechanism of other crates, and uses it with the installed package."""
+    build = ("cargo", "build", "--locked", "--profile", "quick", "-p", "zeroxide-extensions-python")
     runner.sh(*build, env=one_python())
     folder = TARGET / "other-crate"
     folder.mkdir(parents=True, exist_ok=True)
-    shutil.copy(TARGET / "quick" / "libzeroxide_udp.so", folder / "zeroxide_udp.so")
-    pytest = (PYTHON, "-m", "pytest", "-p", "no:cacheprovider", "examples/udp/python")
+    built = TARGET / "quick" / "libzeroxide_extensions.so"
+    shutil.copy(built, folder / "zeroxide_extensions.so")
+    pytest = (PYTHON, "-m", "pytest", "-p", "no:cacheprovider", "examples/extensions")
     runner.sh(*pytest, env={"PYTHONPATH": str(folder)})
 
 
@@ -334,7 +335,7 @@ TEST = [
     TYPES,
     Stage("stubs", stubs, ("install",), without_path("python/zeroxide/_native.pyi")),
     Stage("bench harness", bench_smoke, ("install",), without_path("benches/python/bench.py")),
-    Stage("other crate", other_crate, ("install",), without_path("examples/udp/python", "cargo")),
+    Stage("other crate", other_crate, ("install",), without_path("examples/extensions", "cargo")),
     INTEROP,
     Stage(
         "same, on pyzmq",

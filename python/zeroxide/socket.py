@@ -131,7 +131,7 @@ class Socket(OptionCalls, TableMessages, Generic[ReturnT_co]):
     context: "Context[Any]"
     """The context that made the socket."""
     type: SocketType
-    """The socket's type."""
+    """The socket's type; a plain number if an extension module has added the type."""
     _repr_cls: ClassVar[str] = "zmq.Socket"
     _shadow: bool = False
     # Keeps what a shadow stands for alive.
@@ -165,7 +165,11 @@ class Socket(OptionCalls, TableMessages, Generic[ReturnT_co]):
             if type(socket_type) is SocketType:
                 attributes["type"] = socket_type
                 return
-        attributes["type"] = SocketType(self.get(TYPE))
+        number = self.get(TYPE)
+        try:
+            attributes["type"] = SocketType(number)
+        except ValueError:  # the type of an extension module
+            attributes["type"] = number
 
     # ---- life -----------------------------------------------------------------------
 
@@ -245,13 +249,19 @@ class Socket(OptionCalls, TableMessages, Generic[ReturnT_co]):
         name = cls.__dict__.get("_repr_cls")
         if name is None:
             name = f"{cls.__module__}.{cls.__name__}"
-        kind = self.__dict__.get("type")
-        kind_name = "UNKNOWN" if kind is None else kind.name
+        kind_name = self._type_name()
         if self.closed:
-            return f"<{name}(zmq.{kind_name}) at {id(self):#x} closed>"
+            return f"<{name}({kind_name}) at {id(self):#x} closed>"
         overview = self._overview()
         where = f": {overview}" if overview else ""
-        return f"<{name}(zmq.{kind_name}) at {id(self):#x}{where}>"
+        return f"<{name}({kind_name}) at {id(self):#x}{where}>"
+
+    def _type_name(self) -> str:
+        """Returns the type as programs write it."""
+        kind: int | None = self.__dict__.get("type")
+        if kind is None:
+            return "zmq.UNKNOWN"
+        return f"zmq.{kind.name}" if isinstance(kind, SocketType) else str(kind)
 
     def __dir__(self) -> list[str]:
         names = set(super().__dir__())

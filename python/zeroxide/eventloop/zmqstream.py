@@ -72,7 +72,7 @@ class ZMQStream:
             warnings.warn(
                 "a ZMQStream needs a socket whose calls block, and uses such a handle of"
                 f" {socket}: make one with Socket(shadow=socket), or"
-                f" ctx.socket(zmq.{socket.type.name}, socket_class=zmq.Socket)",
+                f" ctx.socket({socket._type_name()}, socket_class=zmq.Socket)",
                 RuntimeWarning,
                 stacklevel=2,
             )

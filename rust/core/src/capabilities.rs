@@ -1,16 +1,17 @@
 //! [`has`]: what this build supports.
 
-use zeroxide_proto::mechanisms::MECHANISMS;
+use zeroxide_proto::mechanisms::{self, MECHANISMS};
 
 use crate::transports;
 
 /// Whether a transport or a security mechanism is built in, by its name in lower case. `tcp` and `inproc` always are,
-/// and have no such name.
+/// and have no such name. [`Context::has`](crate::Context::has) knows those that were added to a context, too.
 pub fn has(capability: &str) -> bool {
     let is_transport = transports::is_capability(capability);
-    // NULL is the lack of a mechanism.
-    let mut mechanisms = MECHANISMS.iter().filter(|spec| spec.number != 0);
-    is_transport || mechanisms.any(|spec| spec.name.to_ascii_lowercase() == capability)
+    let mut real = MECHANISMS
+        .iter()
+        .filter(|spec| **spec != mechanisms::none());
+    is_transport || real.any(|spec| spec.name.to_ascii_lowercase() == capability)
 }
 
 #[cfg(test)]

@@ -6,9 +6,12 @@ use std::time::{Duration, Instant};
 
 use zeroxide_proto::socket_type::SocketType;
 
+use crate::capabilities;
 use crate::error::{Error, ErrorKind, Result};
+use crate::mechanisms::MechanismSpec;
 use crate::options::typed::{Typed, typed_option};
 use crate::options::{ContextOptions, Value, context_ids, context_options};
+use crate::patterns::PatternSpec;
 use crate::registry::Registry;
 use crate::signal::Woken;
 use crate::socket::Socket;
@@ -88,8 +91,8 @@ impl Context {
     /// Creates a socket.
     ///
     /// # Errors
-    /// `Terminated`; `TooManySockets` at MAX_SOCKETS or when the system has no descriptors left; `Forked` in a child of
-    /// the process that made the context.
+    /// `Terminated`; `TooManySockets` at MAX_SOCKETS or when the system has no descriptors left; `Invalid` if the type is
+    /// another crate's and was not added; `Forked` in a child of the process that made the context.
     pub fn socket(&self, socket_type: SocketType) -> Result<Socket> {
         self.check_process()?;
         Socket::new(self.registry(), socket_type)
@@ -103,6 +106,42 @@ impl Context {
         self.check_process()?;
         let transport = Transport::Messages(transport);
         self.registry().transports.add(transport)
+    }
+
+    /// Adds a pattern of another crate, for every socket that is created afterwards. The module [`patterns`](crate::patterns)
+    /// shows how to write one.
+    ///
+    /// # Errors
+    /// `AddressInUse` if the context has a socket type with its name or its number; `Invalid` if its name is not an ASCII
+    /// word; `Forked`.
+    pub fn add_pattern(&self, pattern: &'static PatternSpec) -> Result<()> {
+        self.check_process()?;
+        self.registry().patterns.add(pattern)
+    }
+
+    /// The socket type with this number: ZeroMQ's own, or of a pattern that was added.
+    pub fn socket_type(&self, number: i32) -> Option<SocketType> {
+        self.registry().patterns.numbered(number)
+    }
+
+    /// Adds a security mechanism of another crate, for every socket of this context. Its options are set by their numbers,
+    /// with [`Socket::set_option`]. The module [`mechanisms`](crate::mechanisms) shows how to write one.
+    ///
+    /// # Errors
+    /// `AddressInUse` if the context has a mechanism with its name or its number, or an option with the number of one of
+    /// its options; `Invalid` if its name does not fit into a greeting; `Forked`.
+    pub fn add_mechanism(&self, mechanism: &'static MechanismSpec) -> Result<()> {
+        self.check_process()?;
+        self.registry().mechanisms.add(mechanism)
+    }
+
+    /// Whether the context has a transport or a security mechanism, by its name in lower case: those of [`has`](crate::has),
+    /// and those that were added.
+    pub fn has(&self, capability: &str) -> bool {
+        let registry = self.registry();
+        capabilities::has(capability)
+            || registry.transports.is_added(capability)
+            || registry.mechanisms.has(capability)
     }
 
     /// Changes a context option by its number in `zmq.h`.

@@ -1,7 +1,8 @@
 //! ZeroMQ written anew in Rust: sockets that carry complete messages over tcp, ipc and inproc, in patterns.
 //!
 //! This page is a short manual: [quick start](#quick-start), [messages](#messages), [patterns](#patterns),
-//! [options](#options), [waiting](#waiting), [errors](#errors), [shutdown](#shutdown) and [async](#async).
+//! [options](#options), [waiting](#waiting), [errors](#errors), [shutdown](#shutdown), [async](#async) and
+//! [extensions](#extensions).
 //!
 //! # Quick start
 //!
@@ -235,6 +236,17 @@
 //! Everything else returns at once, except [`Context::term`], [`Socket::flush`] and the calls that take a [`Wait`]: run
 //! these in a thread for blocking work.
 //!
+//! # Extensions
+//!
+//! A context can have socket types, security mechanisms and transports of other crates. Their sockets have all that others
+//! have.
+//!
+//! | extension | guide | registered by |
+//! | --- | --- | --- |
+//! | pattern, which is a new socket type | [`patterns`] | [`Context::add_pattern`] |
+//! | security mechanism | [`mechanisms`] | [`Context::add_mechanism`] |
+//! | transport of messages | [`MessageTransport`] | [`Context::add_transport`] |
+//!
 //! # Features and crates
 //!
 //! * `futures`: `Stream` and `Sink`; depends on `futures-core` and `futures-sink`.
@@ -260,10 +272,11 @@ mod error;
 mod io_thread;
 mod listener;
 mod mailbox;
+pub mod mechanisms;
 mod monitor;
 mod options;
 mod pace;
-mod patterns;
+pub mod patterns;
 mod pipe;
 mod poller;
 mod port;

@@ -36,7 +36,7 @@ pub(crate) use self::line::{Line, Loan, Look};
 use self::runs::RunsCell;
 pub(crate) use self::weight::Inbound;
 
-/// Names a pipe within the thing that owns this end of it; never reused while the owner lives.
+/// Names a pipe within the socket that has it. It is not used again as long as the socket exists.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, PartialOrd, Ord)]
 pub struct PipeId(pub(crate) u64);
 

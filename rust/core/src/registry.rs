@@ -17,7 +17,8 @@ use self::life::{Life, LifeCell, LifeEvent};
 use crate::budget::Budget;
 use crate::error::{Error, ErrorKind, Result};
 use crate::io_thread::{self, IoHandle};
-use crate::options::ContextOptions;
+use crate::options::{ContextOptions, Mechanisms};
+use crate::patterns::Patterns;
 use crate::resolver::Resolver;
 use crate::signal::{Signal, Woken};
 use crate::sys::memory;
@@ -37,6 +38,8 @@ pub(crate) struct Registry {
     moved: AtomicU64,
     requests: AtomicU64,
     pub(crate) transports: Transports,
+    pub(crate) patterns: Patterns,
+    pub(crate) mechanisms: Mechanisms,
     pub(crate) resolver: Resolver,
     pub(crate) budget: Arc<Budget>,
 }
@@ -103,6 +106,8 @@ impl Registry {
             moved: AtomicU64::new(0),
             requests: AtomicU64::new(1),
             transports: Transports::new(),
+            patterns: Patterns::new(),
+            mechanisms: Mechanisms::default(),
             resolver: Resolver::new(),
             budget,
         })

@@ -52,7 +52,6 @@ use crate::io_thread::IoHandle;
 use crate::monitor::{EventKind, MonitorEvent, Party};
 use crate::options::Options;
 use crate::pace::Writing;
-use crate::patterns;
 use crate::pipe::{Limit, Line, Pipe, PipeConfig, PipeEvent, PipeId, PipeOwner};
 use crate::port::SocketPort;
 use crate::reactor::{End, EventHandler, Reactor, Token};
@@ -348,7 +347,7 @@ pub(crate) struct Seed {
 
 /// The socket's end first.
 fn pipe_pair(options: &Options, peer_name: &Option<Bytes>) -> (Pipe, Pipe) {
-    let (conflate_out, conflate_in) = patterns::conflation(options);
+    let (conflate_out, conflate_in) = options.conflation();
     let (mut socket_end, session_end) = Pipe::pair(
         PipeConfig {
             limit_out: Some(Limit::outbound(options)),

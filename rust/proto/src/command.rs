@@ -1,4 +1,18 @@
 //! Commands: their names, their data, and the properties that two peers exchange in the handshake.
+//!
+//! A mechanism builds its commands with these functions, and parses those of the peer:
+//!
+//! ```
+//! use zeroxide_proto::command;
+//!
+//! let mut body = command::READY.to_vec();
+//! command::put_property(&mut body, "Socket-Type", b"DEALER");
+//! let (name, data) = command::split(&body)?;
+//! assert_eq!(name, command::READY);
+//! let properties = command::parse_properties(data)?;
+//! assert_eq!(command::find_property(&properties, "socket-type").unwrap(), "DEALER");
+//! # Ok::<(), zeroxide_proto::ProtocolError>(())
+//! ```
 
 use crate::error::{CloseReason, ProtocolError};
 use bytes::Bytes;
@@ -11,9 +25,9 @@ const MAX_PROPERTIES: usize = 256;
 const MAX_CONTEXT: usize = 16;
 
 /// READY with its length byte, as it starts a frame.
-pub(crate) const READY: &[u8] = b"\x05READY";
+pub const READY: &[u8] = b"\x05READY";
 /// ERROR with its length byte.
-pub(crate) const ERROR: &[u8] = b"\x05ERROR";
+pub const ERROR: &[u8] = b"\x05ERROR";
 /// PING with its length byte.
 pub(crate) const PING: &[u8] = b"\x04PING";
 /// PONG with its length byte.
@@ -28,7 +42,10 @@ pub(crate) const JOIN: &[u8] = b"\x04JOIN";
 pub(crate) const LEAVE: &[u8] = b"\x05LEAVE";
 
 /// Splits a command into its name, including its length byte, and its data.
-pub(crate) fn split(body: &[u8]) -> Result<(&[u8], &[u8]), ProtocolError> {
+///
+/// # Errors
+/// If it has no name, or one that does not fit.
+pub fn split(body: &[u8]) -> Result<(&[u8], &[u8]), ProtocolError> {
     match body.first() {
         Some(&len) if len > 0 && body.len() > usize::from(len) => {
             Ok(body.split_at(1 + usize::from(len)))
@@ -43,7 +60,7 @@ pub(crate) fn printable(name: &[u8]) -> String {
 }
 
 /// The error for a command, named as by [`split`], that is not allowed here.
-pub(crate) fn unexpected(expected: &'static str, name: &[u8]) -> ProtocolError {
+pub fn unexpected(expected: &'static str, name: &[u8]) -> ProtocolError {
     ProtocolError::UnexpectedCommand {
         expected,
         got: printable(name),
@@ -74,8 +91,11 @@ pub(crate) fn parse_error(data: &[u8]) -> Result<&[u8], ProtocolError> {
     }
 }
 
-/// The meaning of the peer's ERROR: a status of its authenticator, or a text.
-pub(crate) fn refusal(data: &[u8]) -> Result<CloseReason, ProtocolError> {
+/// The meaning of the data of the peer's ERROR: a status of its authenticator, or a text.
+///
+/// # Errors
+/// If the data is malformed.
+pub fn refusal(data: &[u8]) -> Result<CloseReason, ProtocolError> {
     Ok(match parse_error(data)? {
         b"300" => CloseReason::AuthFailed(300),
         b"400" => CloseReason::AuthFailed(400),
@@ -85,7 +105,7 @@ pub(crate) fn refusal(data: &[u8]) -> Result<CloseReason, ProtocolError> {
 }
 
 /// The data of an ERROR command; a long reason is cut.
-pub(crate) fn error_data(reason: &str) -> Vec<u8> {
+pub fn error_data(reason: &str) -> Vec<u8> {
     let reason = &reason.as_bytes()[..reason.len().min(255)];
     let mut data = vec![reason.len() as u8];
     data.extend_from_slice(reason);
@@ -95,7 +115,7 @@ pub(crate) fn error_data(reason: &str) -> Vec<u8> {
 /// Adds one property to a READY (or INITIATE) under construction.
 ///
 /// A property whose name or value does not fit its length field is left out.
-pub(crate) fn put_property(body: &mut Vec<u8>, name: &str, value: &[u8]) {
+pub fn put_property(body: &mut Vec<u8>, name: &str, value: &[u8]) {
     if let (Ok(name_len), Ok(value_len)) = (u8::try_from(name.len()), u32::try_from(value.len())) {
         body.push(name_len);
         body.extend_from_slice(name.as_bytes());
@@ -105,7 +125,10 @@ pub(crate) fn put_property(body: &mut Vec<u8>, name: &str, value: &[u8]) {
 }
 
 /// The properties in the data of a READY (or INITIATE), in the order received.
-pub(crate) fn parse_properties(mut data: &[u8]) -> Result<Vec<(String, Bytes)>, ProtocolError> {
+///
+/// # Errors
+/// If they are malformed, or a peer could use them to exhaust memory: a name that occurs twice, or more than 256.
+pub fn parse_properties(mut data: &[u8]) -> Result<Vec<(String, Bytes)>, ProtocolError> {
     let mut properties: Vec<(String, Bytes)> = Vec::new();
     while let Some((&name_len, rest)) = data.split_first() {
         let cut = ProtocolError::Metadata("a property that does not fit the command");
@@ -145,10 +168,7 @@ pub(crate) fn parse_properties(mut data: &[u8]) -> Result<Vec<(String, Bytes)>, 
 }
 
 /// The value of a property; names are compared without regard to case.
-pub(crate) fn find_property<'a>(
-    properties: &'a [(String, Bytes)],
-    name: &str,
-) -> Option<&'a Bytes> {
+pub fn find_property<'a>(properties: &'a [(String, Bytes)], name: &str) -> Option<&'a Bytes> {
     properties
         .iter()
         .find(|(known, _)| known.eq_ignore_ascii_case(name))

@@ -15,7 +15,7 @@
 
 #![forbid(unsafe_code)]
 
-mod command;
+pub mod command;
 pub mod copies;
 mod decoder;
 mod encoder;

@@ -6,6 +6,8 @@ use std::time::Duration;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyInt, PyString, PyTuple};
+use zeroxide::mechanisms::MechanismSpec;
+use zeroxide::patterns::PatternSpec;
 use zeroxide::{
     CONTEXT_OPTIONS, Context as CoreContext, Error, ErrorKind, MessageTransport, Value,
 };
@@ -49,6 +51,22 @@ impl Context {
     /// As [`zeroxide::Context::add_transport`].
     pub fn add_transport(&self, transport: Arc<dyn MessageTransport>) -> PyResult<()> {
         self.core()?.add_transport(transport).map_err(raise)
+    }
+
+    /// Adds a pattern of another crate.
+    ///
+    /// # Errors
+    /// As [`zeroxide::Context::add_pattern`].
+    pub fn add_pattern(&self, pattern: &'static PatternSpec) -> PyResult<()> {
+        self.core()?.add_pattern(pattern).map_err(raise)
+    }
+
+    /// Adds a mechanism of another crate.
+    ///
+    /// # Errors
+    /// As [`zeroxide::Context::add_mechanism`].
+    pub fn add_mechanism(&self, mechanism: &'static MechanismSpec) -> PyResult<()> {
+        self.core()?.add_mechanism(mechanism).map_err(raise)
     }
 
     fn usable(&self) -> Option<&CoreContext> {

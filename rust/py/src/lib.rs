@@ -1,7 +1,8 @@
 //! `zeroxide._native`: the core for Python. This is the only crate that uses Python's API; the rest of the package is
 //! in `python/zeroxide`.
 //!
-//! The same source is also a library, `rust/py/library`, for extension modules that add transports of other crates.
+//! The same source is also a library, `rust/py/library`, for extension modules that add transports,
+//! patterns and mechanisms of other crates.
 
 #![deny(unsafe_code)]
 

@@ -24,7 +24,7 @@ use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList, PyString, PyTuple};
 use zeroxide::binding::{Direction, SocketInternals};
-use zeroxide::{ErrorKind, Events, Socket as CoreSocket, SocketType};
+use zeroxide::{ErrorKind, Events, Socket as CoreSocket};
 
 use crate::access::{self, AllowList, Passwords};
 use crate::arguments;
@@ -159,10 +159,11 @@ impl Socket {
         if context.is_ended() {
             return Err(Failure::with(ErrorKind::NotSupported, "the context is closed").into());
         }
-        let socket_type = SocketType::from_id(socket_type).ok_or_else(|| {
+        let context = context.core()?;
+        let socket_type = context.socket_type(socket_type).ok_or_else(|| {
             PyErr::from(Failure::with(ErrorKind::Invalid, no_such_type(socket_type)))
         })?;
-        let core = context.core()?.socket(socket_type).map_err(raise)?;
+        let core = context.socket(socket_type).map_err(raise)?;
         self.copy_threshold.store(
             copy_threshold.unwrap_or_else(|| default_copy_threshold(py)),
             Ordering::Relaxed,

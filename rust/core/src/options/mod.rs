@@ -6,6 +6,7 @@
 
 mod context;
 mod filter;
+mod mechanisms;
 mod pattern;
 mod security;
 mod table;
@@ -23,6 +24,8 @@ use crate::error::{Error, ErrorKind, Result};
 pub(crate) use context::context_options;
 pub use context::{CONTEXT_OPTIONS, ContextOptions, ContextRow, context_ids};
 pub use filter::{AddressFilter, CredentialFilter};
+pub(crate) use mechanisms::Mechanisms;
+pub(crate) use pattern::PatternFacts;
 pub use pattern::PatternOption;
 pub(crate) use security::Authority;
 pub use security::Security;
@@ -100,6 +103,8 @@ const METADATA_COUNT: usize = 128;
 pub struct Options {
     /// TYPE
     pub socket_type: SocketType,
+    /// The facts about the pattern of this type that its connections need.
+    pub(crate) pattern: PatternFacts,
     /// AFFINITY: the I/O threads that may serve new connections, one bit each; 0 = all.
     pub affinity: u64,
     /// ROUTING_ID: sent to the peer; may be empty.
@@ -218,6 +223,7 @@ impl Options {
     pub fn new(socket_type: SocketType, context: &ContextOptions) -> Options {
         Options {
             socket_type,
+            pattern: PatternFacts::default(),
             affinity: 0,
             routing_id: Bytes::new(),
             linger: (!context.blocky).then_some(Duration::ZERO),
@@ -279,10 +285,25 @@ impl Options {
     ///
     /// # Errors
     /// `Invalid` if there is no such option, it cannot be written, or the value is not allowed.
-    pub fn set(&mut self, id: i32, value: &Value) -> Result<()> {
-        let row = OptionRow::find(id)?;
+    #[cfg(test)]
+    pub(crate) fn set(&mut self, id: i32, value: &Value) -> Result<()> {
+        self.set_row(OptionRow::find(id)?, value)
+    }
+
+    /// Like [`set`](Self::set), for the option of this row.
+    ///
+    /// # Errors
+    /// `Invalid` if it cannot be written, or the value is not allowed.
+    pub(crate) fn set_row(&mut self, row: &OptionRow, value: &Value) -> Result<()> {
         row.check(value)?;
         row.access.write(row, self, value)
+    }
+
+    /// Whether CONFLATE has an effect on the messages that the socket sends, and on those that it receives. The other
+    /// direction, for example subscriptions, is never conflated.
+    pub(crate) fn conflation(&self) -> (bool, bool) {
+        let (sends, receives) = self.pattern.conflates;
+        (self.conflate && sends, self.conflate && receives)
     }
 
     /// Whether its connections carry plain bytes, without ZMTP.
@@ -333,7 +354,14 @@ impl Options {
     /// # Errors
     /// `Invalid` if there is no such option, or it cannot be read.
     pub fn get(&self, id: i32) -> Result<Value> {
-        let row = OptionRow::find(id)?;
+        self.get_row(OptionRow::find(id)?)
+    }
+
+    /// Like [`get`](Self::get), for the option of this row.
+    ///
+    /// # Errors
+    /// `Invalid` if it cannot be read.
+    pub(crate) fn get_row(&self, row: &OptionRow) -> Result<Value> {
         row.access.read(row, self)
     }
 }

@@ -49,6 +49,17 @@ pub enum PatternOption {
     StreamNotify(bool),
 }
 
+/// The facts about a pattern that matter to the connections of its sockets.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct PatternFacts {
+    /// Whether CONFLATE has an effect on what the sockets send, and on what they receive.
+    pub(crate) conflates: (bool, bool),
+    /// Whether received messages belong to one connection, so that a mark has to follow the last of each.
+    pub(crate) eager: bool,
+    /// Whether messages are sent to the names that peers have chosen.
+    pub(crate) addresses_names: bool,
+}
+
 impl OptionRow {
     /// Converts a value for a pattern; `None` if patterns are not notified of this option.
     pub(crate) fn for_pattern(&self, value: &Value) -> Option<Result<PatternOption>> {

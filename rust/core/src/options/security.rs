@@ -6,7 +6,7 @@ use std::fmt;
 use bytes::Bytes;
 use zeroize::Zeroizing;
 use zeroxide_proto::engine::EngineConfig;
-use zeroxide_proto::mechanisms::{Inquiry, MechanismConfig, MechanismSpec, Setting};
+use zeroxide_proto::mechanisms::{self, Inquiry, MechanismConfig, MechanismSpec, Setting};
 
 use crate::access::Gate;
 use crate::error::{Error, ErrorKind, Result};
@@ -31,7 +31,7 @@ pub struct Security {
 impl Default for Security {
     fn default() -> Security {
         Security {
-            mechanism: no_security(),
+            mechanism: mechanisms::none(),
             as_server: false,
             values: BTreeMap::new(),
             zap_domain: String::new(),
@@ -39,11 +39,6 @@ impl Default for Security {
             gate: None,
         }
     }
-}
-
-/// The mechanism of a socket whose options name none.
-fn no_security() -> &'static MechanismSpec {
-    MechanismConfig::default().spec
 }
 
 /// The authority that decides about a peer.
@@ -66,9 +61,9 @@ impl Security {
         self.as_server = as_server;
     }
 
-    /// A server option was written. Clearing it returns to NULL, as in libzmq.
+    /// A server option was written. Clearing it returns to no security, as in libzmq.
     pub(super) fn set_server(&mut self, mechanism: &'static MechanismSpec, on: bool) {
-        self.set_role(if on { mechanism } else { no_security() }, on);
+        self.set_role(if on { mechanism } else { mechanisms::none() }, on);
     }
 
     pub(super) fn is_server(&self, mechanism: &MechanismSpec) -> bool {
@@ -118,7 +113,7 @@ impl Security {
     /// `Invalid`, naming the missing or wrong setting.
     pub(super) fn check(&self, raw: bool) -> Result<Vec<(i32, Bytes)>> {
         let wrong = |text: &str| Error::with(ErrorKind::Invalid, text);
-        if raw && (self.mechanism != no_security() || self.gate.is_some()) {
+        if raw && (self.mechanism != mechanisms::none() || self.gate.is_some()) {
             return Err(wrong(
                 "STREAM and ROUTER_RAW have no security mechanism: every peer could connect",
             ));

@@ -8,9 +8,12 @@ use crate::pipe::PipeId;
 /// Marks pipes, then gives each marked one the same message.
 ///
 /// Marking a pipe twice has the effect of marking it once. A full pipe misses the message and all further ones until it
-/// has room again, without delaying other pipes.
+/// has room again, without delaying other pipes; each is counted for the peer.
+///
+/// Messages for many peers may be gathered for a moment, so that they are encoded once. A pattern that also writes to
+/// pipes itself calls [`PipeSet::publish_gathered`] first, which keeps the messages in order.
 #[derive(Default)]
-pub(super) struct Distributor {
+pub struct Distributor {
     /// Indexed by the position of the pipe in its set.
     places: Vec<Place>,
     live: Vec<PipeId>,
@@ -39,7 +42,8 @@ const VACANT: Place = Place {
 };
 
 impl Distributor {
-    pub(super) fn insert(&mut self, id: PipeId) {
+    /// Adds a pipe.
+    pub fn insert(&mut self, id: PipeId) {
         let index = slot_index(id);
         if index >= self.places.len() {
             self.places.resize(index + 1, VACANT);
@@ -57,7 +61,8 @@ impl Distributor {
         self.live.push(id);
     }
 
-    pub(super) fn remove(&mut self, id: PipeId) {
+    /// Removes a pipe.
+    pub fn remove(&mut self, id: PipeId) {
         let Some(place) = self.place(id) else { return };
         let Place { at, has_room, .. } = std::mem::replace(place, VACANT);
         self.full -= usize::from(!has_room);
@@ -67,8 +72,8 @@ impl Distributor {
         }
     }
 
-    /// There may be room again.
-    pub(super) fn writable(&mut self, id: PipeId) {
+    /// There may be room again: to be called from [`Pattern::writable`](crate::patterns::Pattern::writable).
+    pub fn writable(&mut self, id: PipeId) {
         if let Some(place) = self.place(id)
             && !place.has_room
         {
@@ -90,7 +95,7 @@ impl Distributor {
 
     /// Marks this pipe for the next message.
     #[inline]
-    pub(super) fn mark(&mut self, id: PipeId) {
+    pub fn mark(&mut self, id: PipeId) {
         let round = self.round;
         if let Some(place) = self.place(id)
             && place.marked_in != round
@@ -101,7 +106,7 @@ impl Distributor {
     }
 
     /// Marks every pipe for the next message.
-    pub(super) fn mark_all(&mut self) {
+    pub fn mark_all(&mut self) {
         self.unmark();
         self.invert();
     }
@@ -121,19 +126,19 @@ impl Distributor {
     }
 
     /// Removes all marks.
-    pub(super) fn unmark(&mut self) {
+    pub fn unmark(&mut self) {
         self.marked.clear();
         self.round = self.round.wrapping_add(1);
     }
 
     /// The number of marked pipes.
     #[inline]
-    pub(super) fn marked(&self) -> usize {
+    pub fn marked(&self) -> usize {
         self.marked.len()
     }
 
     /// Whether every marked pipe would get the message. Pipes whose far end is gone do not count.
-    pub(super) fn marked_have_room(&mut self, pipes: &mut PipeSet) -> bool {
+    pub fn marked_have_room(&mut self, pipes: &mut PipeSet) -> bool {
         for at in 0..self.marked.len() {
             let id = self.marked[at];
             if pipes.check_write(id) {
@@ -149,7 +154,7 @@ impl Distributor {
 
     /// Sends the message to every marked pipe, and removes the marks.
     #[inline]
-    pub(super) fn send(&mut self, pipes: &mut PipeSet, message: &mut Message) {
+    pub fn send(&mut self, pipes: &mut PipeSet, message: &mut Message) {
         self.round = self.round.wrapping_add(1);
         if self.full > 0 && self.is_one_marked_full() {
             // A full pipe is not checked before it reports room, because a check that finds room suppresses the report.

@@ -11,22 +11,23 @@ use crate::pipe::PipeId;
 /// Only pipes that may have messages are in the circle, so ten thousand silent peers cost nothing. A pipe that is found
 /// empty goes to sleep and leaves the circle; its `readable` brings it back.
 #[derive(Default)]
-pub(super) struct FairQueue {
+pub struct FairQueue {
     active: Ring,
 }
 
 impl FairQueue {
     /// Adds a pipe that may have messages.
-    pub(super) fn insert(&mut self, id: PipeId) {
+    pub fn insert(&mut self, id: PipeId) {
         self.active.insert(id);
     }
 
-    pub(super) fn remove(&mut self, id: PipeId) {
+    /// Removes a pipe, if it is in the circle.
+    pub fn remove(&mut self, id: PipeId) {
         self.active.remove(id);
     }
 
     /// The far end closed. Its remaining messages are still received, and then the pipe is finished.
-    pub(super) fn far_closed(&mut self, pipes: &mut PipeSet, id: PipeId) {
+    pub fn far_closed(&mut self, pipes: &mut PipeSet, id: PipeId) {
         if pipes.check_read(id) {
             self.active.insert(id);
         } else {
@@ -35,7 +36,7 @@ impl FairQueue {
     }
 
     /// The next message and its pipe.
-    pub(super) fn recv(&mut self, pipes: &mut PipeSet) -> Option<(Message, PipeId)> {
+    pub fn recv(&mut self, pipes: &mut PipeSet) -> Option<(Message, PipeId)> {
         let mut message = Message::new();
         let id = self.recv_to(pipes, &mut message)?;
         Some((message, id))
@@ -43,7 +44,7 @@ impl FairQueue {
 
     /// Like [`recv`](Self::recv), but fills an empty message in place.
     #[inline]
-    pub(super) fn recv_to(&mut self, pipes: &mut PipeSet, message: &mut Message) -> Option<PipeId> {
+    pub fn recv_to(&mut self, pipes: &mut PipeSet, message: &mut Message) -> Option<PipeId> {
         loop {
             let id = self.active.front()?;
             if pipes.read_to(id, message) {
@@ -56,7 +57,7 @@ impl FairQueue {
 
     /// Whether [`recv`](Self::recv) would return a message.
     #[inline]
-    pub(super) fn can_recv(&mut self, pipes: &mut PipeSet) -> bool {
+    pub fn can_recv(&mut self, pipes: &mut PipeSet) -> bool {
         while let Some(id) = self.active.front() {
             if self.look_again(pipes, id) {
                 return true;

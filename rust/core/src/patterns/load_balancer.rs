@@ -12,17 +12,18 @@ use crate::pipe::PipeId;
 /// Only pipes that may have room are in the circle. A pipe that is found full, or whose far end is gone, leaves it; its
 /// `writable` brings it back.
 #[derive(Default)]
-pub(super) struct LoadBalancer {
+pub struct LoadBalancer {
     open: Ring,
 }
 
 impl LoadBalancer {
     /// Adds a pipe that may have room.
-    pub(super) fn insert(&mut self, id: PipeId) {
+    pub fn insert(&mut self, id: PipeId) {
         self.open.insert(id);
     }
 
-    pub(super) fn remove(&mut self, id: PipeId) {
+    /// Removes a pipe, if it is in the circle.
+    pub fn remove(&mut self, id: PipeId) {
         self.open.remove(id);
     }
 
@@ -31,7 +32,7 @@ impl LoadBalancer {
     /// # Errors
     /// `Again` if there is none; the message is then unchanged.
     #[inline]
-    pub(super) fn send(&mut self, pipes: &mut PipeSet, message: &mut Message) -> Result<()> {
+    pub fn send(&mut self, pipes: &mut PipeSet, message: &mut Message) -> Result<()> {
         let Some(id) = self.next(pipes) else {
             return Err(Error::new(ErrorKind::Again));
         };
@@ -60,7 +61,7 @@ impl LoadBalancer {
 
     /// Whether [`send`](Self::send) would find a pipe.
     #[inline]
-    pub(super) fn can_send(&mut self, pipes: &mut PipeSet) -> bool {
+    pub fn can_send(&mut self, pipes: &mut PipeSet) -> bool {
         self.next(pipes).is_some()
     }
 }

@@ -1,15 +1,124 @@
 //! Messaging patterns: they decide which peers get a message, and which message is received next.
 //!
-//! A pattern sees pipes, never transports. It runs under its socket's lock and never blocks: an operation that is not
-//! possible now returns `Again`, and the socket waits. A new pattern is one file that ends in a [`PatternSpec`] and one
-//! line in [`PATTERNS`].
+//! A pattern sees pipes, never transports: a [`PipeSet`] has one pipe for each peer of the socket. A new pattern of this
+//! library is one file that ends in a [`PatternSpec`], and one line in `PATTERNS`. A pattern of another crate is added to
+//! a context with [`Context::add_pattern`](crate::Context::add_pattern). Such sockets then have all that others have:
+//! every transport and mechanism, high-water marks, waiting, polling, async calls, statistics and monitors.
 //!
-//! The life of a pipe as a pattern sees it:
+//! # A pattern of your own
+//!
+//! The sockets of this pattern send each message to the next peer that has room, like PUSH, and accept messages from any
+//! of them. It consists of building blocks: a [`LoadBalancer`] chooses the peer to send to, a [`FairQueue`] the message
+//! to receive, and a [`Distributor`] would send a message to many peers.
+//!
+//! ```
+//! use zeroxide::patterns::{
+//!     FairQueue, LoadBalancer, Pattern, PatternSpec, PipeId, PipeSet, Rig, TypeFacts,
+//! };
+//! use zeroxide::{Context, Error, ErrorKind, Message, Result, SocketType, Wait};
+//!
+//! /// The name for peers, the number for programs, and the types that it may talk to.
+//! static FACTS: TypeFacts = TypeFacts::new("WORKER", 200, || &[WORKER]);
+//! const WORKER: SocketType = SocketType::Other(&FACTS);
+//! static SPEC: PatternSpec = PatternSpec::new(WORKER, || Box::new(Worker::default()));
+//!
+//! #[derive(Default)]
+//! struct Worker {
+//!     outbound: LoadBalancer,
+//!     inbound: FairQueue,
+//! }
+//!
+//! impl Pattern for Worker {
+//!     fn attach(&mut self, _: &mut PipeSet, id: PipeId) {
+//!         self.outbound.insert(id);
+//!         self.inbound.insert(id);
+//!     }
+//!
+//!     fn ready(&mut self, _: &mut PipeSet, _: PipeId) {}
+//!
+//!     fn readable(&mut self, _: &mut PipeSet, id: PipeId) {
+//!         self.inbound.insert(id);
+//!     }
+//!
+//!     fn writable(&mut self, _: &mut PipeSet, id: PipeId) {
+//!         self.outbound.insert(id);
+//!     }
+//!
+//!     fn far_closed(&mut self, pipes: &mut PipeSet, id: PipeId) {
+//!         self.outbound.remove(id);
+//!         self.inbound.far_closed(pipes, id);
+//!     }
+//!
+//!     fn detach(&mut self, _: &mut PipeSet, id: PipeId) {
+//!         self.outbound.remove(id);
+//!         self.inbound.remove(id);
+//!     }
+//!
+//!     fn send(&mut self, pipes: &mut PipeSet, message: &mut Message) -> Result<()> {
+//!         self.outbound.send(pipes, message)
+//!     }
+//!
+//!     fn recv(&mut self, pipes: &mut PipeSet, message: &mut Message) -> Result<Option<PipeId>> {
+//!         match self.inbound.recv_to(pipes, message) {
+//!             Some(id) => Ok(Some(id)),
+//!             None => Err(Error::new(ErrorKind::Again)),
+//!         }
+//!     }
+//!
+//!     fn can_send(&mut self, pipes: &mut PipeSet) -> bool {
+//!         self.outbound.can_send(pipes)
+//!     }
+//!
+//!     fn can_recv(&mut self, pipes: &mut PipeSet) -> bool {
+//!         self.inbound.can_recv(pipes)
+//!     }
+//! }
+//!
+//! # fn main() -> Result<()> {
+//! let context = Context::new();
+//! context.add_pattern(&SPEC)?;
+//! let (one, other) = (context.socket(WORKER)?, context.socket(WORKER)?);
+//! other.connect(&one.bind("tcp://127.0.0.1:*")?)?;
+//! other.send("a job", Wait::Forever)?;
+//! assert_eq!(one.recv(Wait::Forever)?, Message::from("a job"));
+//!
+//! // Without sockets, threads or time:
+//! let mut rig = Rig::new(&SPEC);
+//! let (first, second) = (rig.accept(""), rig.accept(""));
+//! for job in ["1", "2", "3"] {
+//!     rig.send([job]).unwrap();
+//! }
+//! assert_eq!(rig.far_recv_all(first), ["1", "3"]);
+//! assert_eq!(rig.far_recv_all(second), ["2"]);
+//! rig.far_send(second, ["done"]);
+//! rig.settle();
+//! assert_eq!(rig.recv_from().unwrap(), (vec!["done".to_owned()], Some(second)));
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! [`Rig`] is for tests: most of what a pattern does shows without a socket.
+//!
+//! # Rules
+//!
+//! * A pattern runs under its socket's lock, in threads of the application and in I/O threads. It must not block, use the
+//!   socket or another socket, or take long.
+//! * An operation that is not possible now returns `Again`, and the socket waits and asks again. For a peer without room,
+//!   the pattern may instead drop the message and count it with [`PipeSet::count_drop`]: every lost message has a
+//!   [`DropReason`].
+//! * A pipe that had no message ([`PipeSet::check_read`] was false) or no room ([`PipeSet::check_write`] was false) is
+//!   not asked again before `readable` or `writable` is called for it.
+//! * A pipe whose far end has closed is read to its end. The socket then detaches it.
+//! * The pattern keeps nothing about a pipe after `detach`. The ids of pipes are not used again.
+//! * A peer may send anything, at any rate: nothing that a pattern keeps may grow without bound because of it.
+//! * The types that a [`TypeFacts`] lists as peers must list it, too. Numbers below 32 are ZeroMQ's.
+//!
+//! # The life of a pipe
 //!
 //! | call | when |
 //! |---|---|
 //! | [`attach`](Pattern::attach) | the pipe exists; on the connecting side that is before the connection is up |
-//! | [`ready`](Pattern::ready) | the handshake is done and `peer()` current; again after each reconnect |
+//! | [`ready`](Pattern::ready) | the handshake is done and [`PipeSet::peer`] current; again after each reconnect |
 //! | [`disconnected`](Pattern::disconnected) | the connection was lost, the pipe lives on |
 //! | [`readable`](Pattern::readable), [`writable`](Pattern::writable) | a sleeping reader or a full writer should look again |
 //! | [`detach`](Pattern::detach) | the far end closed and everything it sent was read, or the pattern dropped the pipe |
@@ -19,11 +128,11 @@ mod claims;
 mod distributor;
 mod fair_queue;
 mod headroom;
+mod known;
 mod load_balancer;
 mod notices;
 mod pipe_set;
 mod publisher;
-#[cfg(test)]
 mod rig;
 mod ring;
 mod router_table;
@@ -47,12 +156,18 @@ use bytes::Bytes;
 use zeroxide_proto::frame::Frame;
 use zeroxide_proto::message::Message;
 use zeroxide_proto::socket_type::SocketType;
+pub use zeroxide_proto::socket_type::TypeFacts;
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::options::{Options, PatternOption};
+pub use crate::options::PatternOption;
+pub use crate::patterns::distributor::Distributor;
+pub use crate::patterns::fair_queue::FairQueue;
+pub(crate) use crate::patterns::known::Patterns;
+pub use crate::patterns::load_balancer::LoadBalancer;
 pub use crate::patterns::pipe_set::{Counters, DropReason, PipeSet, Side};
+pub use crate::patterns::rig::{Rejected, Rig};
 pub use crate::patterns::spec::{Dialogue, PatternSpec};
-use crate::pipe::PipeId;
+pub use crate::pipe::PipeId;
 
 /// The effect of returning a received message on sending.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -65,12 +180,15 @@ pub enum Turns {
     Relaxed,
 }
 
-/// The behaviour of one socket type.
+/// The behaviour of one socket type: see the [module](self).
+///
+/// The methods from [`turns`](Self::turns) on are for peculiarities of ZeroMQ's own types. Most patterns keep their
+/// defaults.
 pub trait Pattern: Send {
     /// A pipe exists. On the connecting side its connection may not be up yet.
     fn attach(&mut self, pipes: &mut PipeSet, id: PipeId);
 
-    /// The connection of the pipe completed its handshake, and `pipes.get(id).peer()` is current. SUB and XSUB send
+    /// The connection of the pipe completed its handshake, and [`PipeSet::peer`] is current. SUB and XSUB send
     /// their subscriptions here, ROUTER learns the routing id, and probes and welcome messages are sent.
     fn ready(&mut self, pipes: &mut PipeSet, id: PipeId);
 
@@ -180,32 +298,14 @@ pub trait Pattern: Send {
     }
 }
 
-/// The behaviour of `socket_type`.
-pub fn spec(socket_type: SocketType) -> Option<&'static PatternSpec> {
-    PATTERNS
-        .iter()
-        .copied()
-        .find(|spec| spec.socket_type == socket_type)
-}
-
-/// Whether CONFLATE has an effect on the messages that a socket with these options sends, and on those that it
-/// receives. The other direction, for example subscriptions, is never conflated.
-pub(crate) fn conflation(options: &Options) -> (bool, bool) {
-    let spec = spec(options.socket_type).filter(|spec| options.conflate && spec.conflates);
-    (
-        spec.is_some_and(|spec| spec.can_send),
-        spec.is_some_and(|spec| spec.can_recv),
-    )
-}
-
 /// The type of the sockets that carry a monitor's events.
 pub(crate) const FOR_EVENTS: SocketType = SocketType::Pair;
 
 /// The type that the library shows to a ZAP handler, which it asks like a program would.
 pub(crate) const FOR_QUESTIONS: SocketType = SocketType::Req;
 
-/// All patterns.
-pub static PATTERNS: &[&PatternSpec] = &[
+/// The patterns of the library.
+pub(crate) static PATTERNS: &[&PatternSpec] = &[
     &pair::PAIR,
     &publish::PUB,
     &subscribe::SUB,

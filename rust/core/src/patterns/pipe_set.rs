@@ -5,7 +5,9 @@ mod gathering;
 use std::fmt;
 use std::mem;
 use std::ops::ControlFlow;
+use std::sync::Arc;
 
+use zeroxide_proto::engine::PeerInfo;
 use zeroxide_proto::frame::{Frame, FrameKind};
 use zeroxide_proto::message::Message;
 
@@ -132,7 +134,7 @@ pub enum Side {
 
 /// The reason why a pattern drops a pipe.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum DoomReason {
+pub(crate) enum DoomReason {
     /// PAIR serves one peer at a time, and already has one.
     SecondPeer,
     /// Another peer has the same routing id and too many are waiting for one, or the id was reserved.
@@ -143,6 +145,8 @@ pub enum DoomReason {
     InvalidRoutingId,
     /// The application closed the connection by sending an empty message to it (STREAM).
     Requested,
+    /// A reason of a pattern in another crate.
+    Refused(&'static str),
 }
 
 impl fmt::Display for DoomReason {
@@ -155,6 +159,7 @@ impl fmt::Display for DoomReason {
                 "the announced routing id is longer than 255 bytes or starts with a zero byte"
             }
             DoomReason::Requested => "closed by the application",
+            DoomReason::Refused(reason) => reason,
         })
     }
 }
@@ -175,13 +180,13 @@ struct Entry {
 }
 
 /// A pipe that left the set, with its description.
-pub struct Removed {
+pub(crate) struct Removed {
     /// The end that the socket held.
-    pub pipe: Pipe,
+    pub(crate) pipe: Pipe,
     /// The endpoint it was bound to or connected with.
-    pub endpoint: Box<str>,
+    pub(crate) endpoint: Box<str>,
     /// The reason why the pattern dropped it, if it did.
-    pub doomed: Option<DoomReason>,
+    pub(crate) doomed: Option<DoomReason>,
 }
 
 /// The pipes of one socket.
@@ -206,12 +211,12 @@ pub struct PipeSet {
 
 impl PipeSet {
     /// An empty set.
-    pub fn new() -> PipeSet {
+    pub(crate) fn new() -> PipeSet {
         PipeSet::default()
     }
 
     /// Adds a pipe; its id is never reused.
-    pub fn insert(&mut self, pipe: Pipe, endpoint: &str, side: Side) -> PipeId {
+    pub(crate) fn insert(&mut self, pipe: Pipe, endpoint: &str, side: Side) -> PipeId {
         let entry = Entry {
             pipe,
             endpoint: endpoint.into(),
@@ -238,7 +243,7 @@ impl PipeSet {
     }
 
     /// Removes a pipe. Messages that a dropped pipe still had for the application are lost and counted.
-    pub fn remove(&mut self, id: PipeId) -> Option<Removed> {
+    pub(crate) fn remove(&mut self, id: PipeId) -> Option<Removed> {
         if self.entry(id)?.doomed.is_some() {
             self.discard(id, DropReason::PeerGone);
         }
@@ -266,18 +271,28 @@ impl PipeSet {
 
     /// The pipe with this `id`, unless it is gone.
     #[inline]
-    pub fn get(&mut self, id: PipeId) -> Option<&mut Pipe> {
+    pub(crate) fn get(&mut self, id: PipeId) -> Option<&mut Pipe> {
         self.entry(id).map(|entry| &mut entry.pipe)
     }
 
     /// The pipe and its id, if there is exactly one.
-    pub fn only(&self) -> Option<(PipeId, &Pipe)> {
+    pub(crate) fn only(&self) -> Option<(PipeId, &Pipe)> {
         if self.slots.len() - self.free.len() != 1 {
             return None;
         }
         let slot = self.slots.get(self.occupied as usize)?;
         let id = PipeId(u64::from(slot.generation) << 32 | u64::from(self.occupied));
         slot.entry.as_ref().map(|entry| (id, &entry.pipe))
+    }
+
+    /// The peer of `id`, once its handshake is complete.
+    pub fn peer(&mut self, id: PipeId) -> Option<Arc<PeerInfo>> {
+        self.get(id)?.peer()
+    }
+
+    /// Whether the far end of `id` is still there to be sent to.
+    pub fn is_open(&mut self, id: PipeId) -> bool {
+        self.get(id).is_some_and(|pipe| !pipe.is_far_closed())
     }
 
     /// Which side of the connection this socket is.
@@ -295,14 +310,15 @@ impl PipeSet {
         self.slots.iter().enumerate().filter_map(id).collect()
     }
 
-    /// Whether a message could be written to `id` now. See [`Pipe::check_write`].
+    /// Whether a message could be written to `id` now. If not, [`Pattern::writable`](super::Pattern::writable)
+    /// follows.
     #[inline]
     pub fn check_write(&mut self, id: PipeId) -> bool {
         self.get(id).is_some_and(Pipe::check_write)
     }
 
-    /// Whether a message can be read from `id` now. A pipe that is drained and whose far end closed is marked as
-    /// finished; the socket detaches it after the call. See [`Pipe::check_read`].
+    /// Whether a message can be read from `id` now. If not, [`Pattern::readable`](super::Pattern::readable) follows. A
+    /// pipe that is drained and whose far end closed is marked as finished; the socket detaches it after the call.
     #[inline]
     pub fn check_read(&mut self, id: PipeId) -> bool {
         let Some(entry) = self.entry(id) else {
@@ -319,7 +335,7 @@ impl PipeSet {
 
     /// Marks drained pipes with a closed far end as finished, because the last read of a pipe does not detect that it
     /// was the last.
-    pub fn find_finished(&mut self) {
+    pub(crate) fn find_finished(&mut self) {
         for id in self.ids() {
             if self.get(id).is_some_and(|pipe| pipe.is_far_closed()) {
                 self.check_read(id);
@@ -340,7 +356,7 @@ impl PipeSet {
 
     /// Like [`write`](Self::write), after [`check_write`](Self::check_write) has reported room.
     #[inline]
-    pub fn write_checked(&mut self, id: PipeId, message: &mut Message) {
+    pub(crate) fn write_checked(&mut self, id: PipeId, message: &mut Message) {
         let Some(entry) = self.entry(id) else { return };
         entry.pipe.write_unchecked(message);
         if !entry.dirty {
@@ -395,7 +411,7 @@ impl PipeSet {
     }
 
     /// Writes a message that is exempt from the high-water mark, as subscriptions are.
-    pub fn write_exempt(&mut self, id: PipeId, mut message: Message) {
+    pub(crate) fn write_exempt(&mut self, id: PipeId, mut message: Message) {
         self.publish_gathered();
         if self.get(id).is_some_and(|pipe| !pipe.is_far_closed()) {
             self.write_checked(id, &mut message);
@@ -428,7 +444,7 @@ impl PipeSet {
     /// Publishes everything written since the last flush, at the end of a call. Gathered messages may stay until the
     /// end of the next call, or until a reader asks for them.
     #[inline]
-    pub fn flush(&mut self) {
+    pub(crate) fn flush(&mut self) {
         if !self.dirty.is_empty() {
             self.flush_dirty();
         }
@@ -449,13 +465,18 @@ impl PipeSet {
     }
 
     /// Asks the socket to drop this pipe and close its connection. Nothing more is read from it.
-    pub fn doom(&mut self, id: PipeId, reason: DoomReason) {
+    pub(crate) fn doom(&mut self, id: PipeId, reason: DoomReason) {
         if let Some(entry) = self.entry(id)
             && entry.doomed.is_none()
         {
             entry.doomed = Some(reason);
             self.doomed.push(id);
         }
+    }
+
+    /// Closes the connection of `id`, whose peer is not to be served. Monitors report the reason.
+    pub fn refuse(&mut self, id: PipeId, reason: &'static str) {
+        self.doom(id, DoomReason::Refused(reason));
     }
 
     /// Counts a dropped message, on its pipe if it had one.
@@ -472,7 +493,7 @@ impl PipeSet {
     }
 
     /// The next pipe that has to be detached, either finished or doomed.
-    pub fn next_leaving(&mut self) -> Option<PipeId> {
+    pub(crate) fn next_leaving(&mut self) -> Option<PipeId> {
         while let Some(id) = self.doomed.pop().or_else(|| self.finished.pop()) {
             // A pipe leaves once, even if it was found finished several times, or was also dropped.
             if self.entry(id).is_some() {
@@ -484,12 +505,12 @@ impl PipeSet {
 
     /// Whether [`next_leaving`](Self::next_leaving) would return a pipe.
     #[inline]
-    pub fn has_leaving(&self) -> bool {
+    pub(crate) fn has_leaving(&self) -> bool {
         !self.doomed.is_empty() || !self.finished.is_empty()
     }
 
     /// Drop counters of the whole socket, including removed pipes.
-    pub fn counters(&self) -> Counters {
+    pub(crate) fn counters(&self) -> Counters {
         let mut all = self.counters;
         for entry in self.slots.iter().filter_map(|slot| slot.entry.as_ref()) {
             all.merge(&entry.counters);
@@ -498,7 +519,7 @@ impl PipeSet {
     }
 
     /// Visits each pipe with its endpoint and counters.
-    pub fn for_each(
+    pub(crate) fn for_each(
         &self,
         mut visit: impl FnMut(PipeId, &Pipe, &str, &Counters) -> ControlFlow<()>,
     ) {
@@ -562,5 +583,26 @@ mod tests {
         );
         pipes.remove(again);
         assert!(pipes.only().is_none());
+    }
+
+    #[test]
+    fn a_pattern_learns_who_the_peer_is_and_may_refuse_it() {
+        let mut pipes = PipeSet::new();
+        let config = PipeConfig::default();
+        let (near, far) = Pipe::pair(config, config);
+        let id = pipes.insert(near, "here", Side::Accepting);
+        assert!(pipes.peer(id).is_none() && pipes.is_open(id));
+        far.set_far_peer(Arc::new(PeerInfo {
+            version: (3, 1),
+            ..PeerInfo::default()
+        }));
+        assert_eq!(pipes.peer(id).unwrap().version, (3, 1));
+        assert_eq!(pipes.side(id), Some(Side::Accepting));
+        pipes.refuse(id, "one peer is enough");
+        assert_eq!(pipes.next_leaving(), Some(id));
+        let removed = pipes.remove(id).unwrap();
+        let reason = removed.doomed.unwrap().to_string();
+        assert_eq!(reason, "one peer is enough");
+        assert!(!pipes.is_open(id) && pipes.peer(id).is_none());
     }
 }

@@ -1,11 +1,10 @@
-//! One pattern under test, with the test controlling the far end of each of its pipes.
-//!
-//! It replaces the socket: it passes the pipes' events to the pattern, flushes after each call, and removes the pipes
-//! that leave, all on request. No threads, no sockets, no time.
+//! [`Rig`]: one pattern under test, with the test controlling the far end of each of its pipes.
+
+#[cfg(test)]
+mod inside;
 
 use std::collections::{HashMap, VecDeque};
-use std::fmt::Debug;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
 use zeroxide_proto::engine::PeerInfo;
@@ -13,21 +12,35 @@ use zeroxide_proto::frame::{Frame, FrameKind};
 use zeroxide_proto::message::Message;
 
 use crate::error::{Error, ErrorKind};
-use crate::options::PatternOption;
 use crate::patterns::pipe_set::{DoomReason, DropReason, PipeSet, Side};
+#[cfg(test)]
+pub(super) use crate::patterns::rig::inside::{cancel, peer, subscribe};
 use crate::patterns::{Pattern, PatternSpec};
 use crate::pipe::{Limit, Pipe, PipeConfig, PipeEvent, PipeId, PipeOwner};
 
 #[derive(Default)]
 struct Inbox(Mutex<VecDeque<(PipeId, PipeEvent)>>);
 
-impl PipeOwner for Inbox {
-    fn on_pipe(&self, id: PipeId, event: PipeEvent) {
-        self.0.lock().unwrap().push_back((id, event));
+impl Inbox {
+    fn next(&self) -> Option<(PipeId, PipeEvent)> {
+        let mut events = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        events.pop_front()
     }
 }
 
-pub(super) struct Rig {
+impl PipeOwner for Inbox {
+    fn on_pipe(&self, id: PipeId, event: PipeEvent) {
+        let mut events = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        events.push_back((id, event));
+    }
+}
+
+/// A pattern for tests, without threads, sockets or time.
+///
+/// The rig replaces the socket: it passes the events of pipes to the pattern, flushes after each call, and removes the
+/// pipes that leave. The test has the far ends, each named by the pipe's id, and [`settle`](Self::settle) is the moment
+/// when the socket looks at what happened there. The calls panic if a test uses a far end that is gone.
+pub struct Rig {
     pub(super) pattern: Box<dyn Pattern>,
     pub(super) pipes: PipeSet,
     eager: bool,
@@ -39,9 +52,11 @@ pub(super) struct Rig {
 
 /// A message that was not sent, in the state in which the pattern left it.
 #[derive(Debug)]
-pub(super) struct Rejected {
-    pub(super) message: Message,
-    pub(super) error: Error,
+pub struct Rejected {
+    /// The message, which must be unchanged.
+    pub message: Message,
+    /// The reason.
+    pub error: Error,
 }
 
 /// The frames of a message as text; other bytes are escaped.
@@ -58,12 +73,13 @@ pub(super) fn text(message: &Message) -> Text {
 }
 
 impl Rig {
-    pub(super) fn new(spec: &PatternSpec) -> Rig {
+    /// A socket of this pattern. Its pipes have no high-water mark.
+    pub fn new(spec: &PatternSpec) -> Rig {
         Rig::with_hwm(spec, 0)
     }
 
-    /// Both directions of each pipe are limited to `hwm` messages.
-    pub(super) fn with_hwm(spec: &PatternSpec, hwm: usize) -> Rig {
+    /// A socket of this pattern. Both directions of each pipe are limited to `hwm` messages.
+    pub fn with_hwm(spec: &PatternSpec, hwm: usize) -> Rig {
         Rig {
             pattern: (spec.new)(),
             pipes: PipeSet::new(),
@@ -78,13 +94,13 @@ impl Rig {
     // ---- connections ----------------------------------------------------------------------
 
     /// The socket connects; the connection is not established yet.
-    pub(super) fn connect(&mut self) -> PipeId {
+    pub fn connect(&mut self) -> PipeId {
         self.attach(Side::Connecting)
     }
 
     /// A peer with the routing id `routing_id` connects.
-    pub(super) fn accept(&mut self, routing_id: &str) -> PipeId {
-        self.accept_as(peer(routing_id))
+    pub fn accept(&mut self, routing_id: &str) -> PipeId {
+        self.accept_as(named(routing_id))
     }
 
     pub(super) fn accept_as(&mut self, peer: PeerInfo) -> PipeId {
@@ -108,8 +124,9 @@ impl Rig {
             near.set_peer_name(self.pattern.take_peer_name());
         }
         let id = self.pipes.insert(near, "test://", side);
-        let inbox = self.inbox.clone();
-        self.pipes.get(id).unwrap().set_owner(inbox, id);
+        if let Some(near) = self.pipes.get(id) {
+            near.set_owner(self.inbox.clone(), id);
+        }
         self.far.insert(id, far);
         self.pattern.attach(&mut self.pipes, id);
         self.pattern.readable(&mut self.pipes, id);
@@ -117,19 +134,9 @@ impl Rig {
         id
     }
 
-    /// A peer connects, with its first event before any other event is processed, as over inproc.
-    pub(super) fn accept_at_once(&mut self, routing_id: &str) -> PipeId {
-        let id = self.attach(Side::Accepting);
-        self.far[&id].set_far_peer(Arc::new(peer(routing_id)));
-        self.pattern.ready(&mut self.pipes, id);
-        self.pattern.readable(&mut self.pipes, id);
-        self.finish_call();
-        id
-    }
-
     /// The handshake is complete.
-    pub(super) fn ready(&mut self, id: PipeId, routing_id: &str) {
-        self.ready_as(id, peer(routing_id));
+    pub fn ready(&mut self, id: PipeId, routing_id: &str) {
+        self.ready_as(id, named(routing_id));
     }
 
     pub(super) fn ready_as(&mut self, id: PipeId, peer: PeerInfo) {
@@ -138,54 +145,43 @@ impl Rig {
     }
 
     /// The connection is lost, and will be re-established.
-    pub(super) fn disconnected(&mut self, id: PipeId) {
+    pub fn disconnected(&mut self, id: PipeId) {
         self.far[&id].announce_disconnected();
         self.settle();
     }
 
-    /// The session adds its mark after the messages of a lost connection.
-    pub(super) fn far_lapse(&mut self, id: PipeId) {
-        self.far.get_mut(&id).unwrap().mark_lapse();
-    }
-
-    /// The connection loses messages that were passed to the kernel; `never_arrived` of them had certainly not arrived.
-    pub(super) fn far_loses(&mut self, id: PipeId, lost: u64, never_arrived: u64) {
-        let far = &self.far[&id];
-        far.account(lost);
-        far.account_lost(0, lost, never_arrived);
-    }
-
-    /// The far end leaves. The socket is notified at the next `settle`.
-    pub(super) fn far_close(&mut self, id: PipeId) {
-        self.far.remove(&id).unwrap();
+    /// The far end leaves. The socket is notified at the next [`settle`](Self::settle).
+    pub fn far_close(&mut self, id: PipeId) {
+        let far = self.far.remove(&id);
+        assert!(far.is_some(), "the far end of {id:?} has left before");
     }
 
     // ---- the far ends ---------------------------------------------------------------------
 
-    pub(super) fn far_send<F: AsRef<[u8]>>(
-        &mut self,
-        id: PipeId,
-        frames: impl IntoIterator<Item = F>,
-    ) {
-        self.far_send_message(id, message(frames));
+    /// The peer sends a message of these frames. The socket is notified at the next [`settle`](Self::settle).
+    pub fn far_send<F: AsRef<[u8]>>(&mut self, id: PipeId, frames: impl IntoIterator<Item = F>) {
+        let sent = self.far_try_send(id, message(frames));
+        assert!(sent, "the pipe {id:?} is full");
     }
 
-    pub(super) fn far_send_message(&mut self, id: PipeId, message: Message) {
-        let far = self.far.get_mut(&id).unwrap();
-        far.write(message).expect("room in the pipe");
-        far.flush();
+    pub(super) fn far_try_send(&mut self, id: PipeId, mut message: Message) -> bool {
+        let far = self.far.get_mut(&id).expect("a far end that has not left");
+        let has_room = far.check_write();
+        if has_room {
+            far.write_unchecked(&mut message);
+            far.flush();
+        }
+        has_room
     }
 
-    /// Like [`far_send`](Self::far_send), as long as there is room.
-    pub(super) fn far_try_send(&mut self, id: PipeId, message: Message) -> bool {
-        let far = self.far.get_mut(&id).unwrap();
-        let sent = far.write(message).is_ok();
-        far.flush();
-        sent
-    }
-
-    pub(super) fn far_recv(&mut self, id: PipeId) -> Option<Text> {
-        self.far_recv_message(id).as_ref().map(text)
+    /// Everything that arrived at a far end, with the frames of one message joined by a slash.
+    pub fn far_recv_all(&mut self, id: PipeId) -> Vec<String> {
+        let mut all = Vec::new();
+        while let Some(message) = self.far_recv_message(id) {
+            all.push(text(&message).join("/"));
+        }
+        self.settle();
+        all
     }
 
     pub(super) fn far_recv_message(&mut self, id: PipeId) -> Option<Message> {
@@ -193,50 +189,13 @@ impl Rig {
         if far.check_read() { far.read() } else { None }
     }
 
-    /// The far end is a connection, which accepts runs.
-    pub(super) fn far_takes_runs(&mut self, id: PipeId) {
-        self.far[&id].take_runs();
-    }
-
-    /// The far end asks for the gathered messages, if it was notified.
-    pub(super) fn far_asks(&mut self, id: PipeId) {
-        self.far[&id].ask();
-        self.settle();
-    }
-
-    /// The messages that arrived at a far end, as the number of messages in each frame, and how many are waiting there.
-    pub(super) fn far_loads(&mut self, id: PipeId) -> (Vec<u32>, u64) {
-        let far = self.far.get_mut(&id).unwrap();
-        let queued = far.queued_in();
-        let frames = std::iter::from_fn(|| far.read_frame());
-        let loads = frames.map(|frame| frame.load().messages.max(1)).collect();
-        assert_eq!(far.queued_in(), 0);
-        (loads, queued)
-    }
-
-    /// Whether the far end still exists.
-    pub(super) fn has_far(&self, id: PipeId) -> bool {
-        self.far.contains_key(&id)
-    }
-
-    /// Everything that arrived at a far end, frames of one message joined with a slash.
-    pub(super) fn far_recv_all(&mut self, id: PipeId) -> Vec<String> {
-        let mut all = Vec::new();
-        while let Some(message) = self.far_recv(id) {
-            all.push(message.join("/"));
-        }
-        self.settle();
-        all
-    }
-
-    /// Whether the socket has closed its end.
-    pub(super) fn is_far_end_closed(&self, id: PipeId) -> bool {
-        self.far[&id].is_far_closed()
-    }
-
     // ---- the application ------------------------------------------------------------------
 
-    pub(super) fn send<F: AsRef<[u8]>>(
+    /// The application sends a message of these frames.
+    ///
+    /// # Errors
+    /// That of the pattern.
+    pub fn send<F: AsRef<[u8]>>(
         &mut self,
         frames: impl IntoIterator<Item = F>,
     ) -> Result<(), Rejected> {
@@ -249,11 +208,11 @@ impl Rig {
         result.map_err(|error| Rejected { message, error })
     }
 
-    pub(super) fn recv(&mut self) -> Result<Text, ErrorKind> {
-        self.recv_from().map(|(message, _)| message)
-    }
-
-    pub(super) fn recv_from(&mut self) -> Result<(Text, Option<PipeId>), ErrorKind> {
+    /// The application receives the frames of the next message, and learns which pipe it came from.
+    ///
+    /// # Errors
+    /// That of the pattern.
+    pub fn recv_from(&mut self) -> Result<(Vec<String>, Option<PipeId>), ErrorKind> {
         let result = self.recv_message();
         self.finish_call();
         result.map(|(message, from)| (text(&message), from))
@@ -268,40 +227,35 @@ impl Rig {
         }
     }
 
-    pub(super) fn recv_all(&mut self) -> Vec<String> {
+    /// The application receives everything there is, with the frames of one message joined by a slash.
+    pub fn recv_all(&mut self) -> Vec<String> {
         let mut all = Vec::new();
-        while let Ok(message) = self.recv() {
+        while let Ok((message, _)) = self.recv_from() {
             all.push(message.join("/"));
         }
         self.settle();
         all
     }
 
-    pub(super) fn can_send(&mut self) -> bool {
+    /// Whether the application could send.
+    pub fn can_send(&mut self) -> bool {
         let can = self.pattern.can_send(&mut self.pipes);
         self.finish_call();
         can
     }
 
-    pub(super) fn can_recv(&mut self) -> bool {
+    /// Whether the application could receive.
+    pub fn can_recv(&mut self) -> bool {
         let can = self.pattern.can_recv(&mut self.pipes);
         self.finish_call();
         can
     }
 
-    pub(super) fn set(&mut self, option: PatternOption) -> Result<(), ErrorKind> {
-        let result = self.pattern.set(&mut self.pipes, &option);
-        self.finish_call();
-        result.map_err(|error| error.kind())
-    }
-
     // ---- the socket's part ----------------------------------------------------------------
 
     /// Passes on events, as a socket does when it looks.
-    pub(super) fn settle(&mut self) {
-        loop {
-            let next = self.inbox.0.lock().unwrap().pop_front();
-            let Some((id, event)) = next else { break };
+    pub fn settle(&mut self) {
+        while let Some((id, event)) = self.inbox.next() {
             if self.pipes.get(id).is_none() {
                 continue;
             }
@@ -326,8 +280,7 @@ impl Rig {
         self.pipes.flush();
         while let Some(id) = self.pipes.next_leaving() {
             self.pattern.detach(&mut self.pipes, id);
-            let removed = self.pipes.remove(id).expect("a pipe leaves once");
-            if let Some(reason) = removed.doomed {
+            if let Some(reason) = self.pipes.remove(id).and_then(|removed| removed.doomed) {
                 self.doomed.insert(id, reason);
             }
             self.pipes.flush();
@@ -336,25 +289,14 @@ impl Rig {
 
     // ---- results ---------------------------------------------------------------------------
 
-    pub(super) fn doomed(&self, id: PipeId) -> Option<DoomReason> {
-        self.doomed.get(&id).copied()
-    }
-
-    pub(super) fn is_gone(&mut self, id: PipeId) -> bool {
+    /// Whether the socket has removed the pipe.
+    pub fn is_gone(&mut self, id: PipeId) -> bool {
         self.pipes.get(id).is_none()
     }
 
-    pub(super) fn is_empty(&self) -> bool {
-        self.pipes.ids().is_empty()
-    }
-
-    pub(super) fn dropped(&self, reason: DropReason) -> u64 {
+    /// The number of messages that were dropped for this reason.
+    pub fn dropped(&self, reason: DropReason) -> u64 {
         self.pipes.counters().dropped(reason)
-    }
-
-    pub(super) fn dropped_in_all(&self) -> u64 {
-        let counters = self.pipes.counters();
-        DropReason::ALL.iter().map(|r| counters.dropped(*r)).sum()
     }
 }
 
@@ -366,17 +308,9 @@ pub(super) fn message<F: AsRef<[u8]>>(frames: impl IntoIterator<Item = F>) -> Me
     )
 }
 
-pub(super) fn peer(routing_id: impl AsRef<[u8]> + Debug) -> PeerInfo {
+fn named(routing_id: &str) -> PeerInfo {
     PeerInfo {
-        routing_id: Bytes::copy_from_slice(routing_id.as_ref()),
+        routing_id: Bytes::copy_from_slice(routing_id.as_bytes()),
         ..PeerInfo::default()
     }
-}
-
-pub(super) fn subscribe(topic: &str) -> Message {
-    Message::single(Frame::with_kind(FrameKind::Subscribe, topic.as_bytes()))
-}
-
-pub(super) fn cancel(topic: &str) -> Message {
-    Message::single(Frame::with_kind(FrameKind::Cancel, topic.as_bytes()))
 }

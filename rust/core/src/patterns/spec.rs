@@ -3,10 +3,21 @@
 use zeroxide_proto::socket_type::SocketType;
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::options::{OptionRow, PatternOption, Value};
+use crate::options::{OptionRow, PatternFacts, PatternOption, Value};
 use crate::patterns::{PATTERNS, Pattern};
 
-/// The description of a pattern, independent of sockets. A pattern states what differs from [`PatternSpec::new`].
+/// The description of a pattern, independent of sockets. A pattern states what differs from [`PatternSpec::new`]:
+///
+/// ```
+/// # use zeroxide::SocketType;
+/// # use zeroxide::patterns::{Pattern, PatternSpec};
+/// # fn describe(socket_type: SocketType, new: fn() -> Box<dyn Pattern>) -> PatternSpec {
+/// PatternSpec {
+///     can_send: false,
+///     ..PatternSpec::new(socket_type, new)
+/// }
+/// # }
+/// ```
 pub struct PatternSpec {
     /// The socket type: the name, the number, the valid peers, and whether it publishes or sends an identity.
     pub socket_type: SocketType,
@@ -23,7 +34,7 @@ pub struct PatternSpec {
     pub single_connect: bool,
     /// Whether received messages must be processed even while the application makes no call. This applies to
     /// subscriptions, which are valid for one connection. If the next connection uses the same pipe, a mark separates
-    /// the two ([`is_lapse`](crate::pipe::is_lapse)).
+    /// the two: an empty message of the kind [`FrameKind::Command`](crate::FrameKind::Command).
     pub eager: bool,
     /// Whether messages that were queued before a close are still sent by default. Subscriptions are not: they are
     /// useless once the socket is closed.
@@ -33,7 +44,8 @@ pub struct PatternSpec {
     /// Whether messages are sent to the names that peers have chosen. A peer that comes back with another name is then
     /// another peer.
     pub addresses_names: bool,
-    /// The numbers of the options that concern its routing. It is notified of them by [`Pattern::set`].
+    /// The numbers of the options that concern its routing, out of those in [`ids`](crate::ids). It is notified of them
+    /// by [`Pattern::set`].
     pub options: &'static [i32],
 }
 
@@ -63,6 +75,18 @@ impl PatternSpec {
             dialogue: Dialogue::Free,
             addresses_names: false,
             options: &[],
+        }
+    }
+
+    /// The facts that the connections of its sockets have to know.
+    pub(crate) fn facts(&self) -> PatternFacts {
+        PatternFacts {
+            conflates: (
+                self.conflates && self.can_send,
+                self.conflates && self.can_recv,
+            ),
+            eager: self.eager,
+            addresses_names: self.addresses_names,
         }
     }
 

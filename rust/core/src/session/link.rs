@@ -14,7 +14,7 @@ use crate::budget::Share;
 use crate::connecter::{Connecter, Setback};
 use crate::monitor::EventKind;
 use crate::pace::READ_BUDGET;
-use crate::patterns::{self, DropReason};
+use crate::patterns::DropReason;
 use crate::reactor::Reactor;
 use crate::signal::deferring_wakes;
 
@@ -293,9 +293,7 @@ impl Session {
         let comes_back = state.connecter.is_some();
         let keeps_pipe = comes_back && !self.options.immediate;
         if keeps_pipe && let Some(pipe) = &mut state.pipe {
-            if phase == Phase::Heard
-                && patterns::spec(self.socket_type).is_some_and(|spec| spec.eager)
-            {
+            if phase == Phase::Heard && self.options.pattern.eager {
                 pipe.mark_lapse();
             }
             if phase != Phase::Handshake {

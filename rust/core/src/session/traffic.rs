@@ -15,7 +15,7 @@ use super::{Connection, Link, Session, State, pipe_pair};
 use crate::budget::{Holder, Ruling, Share};
 use crate::monitor::EventKind;
 use crate::pace::{FLUSH_RUN, SLICES_MAX, WRITE_BUDGET, WRITE_MAX};
-use crate::patterns::{self, DropReason, Side};
+use crate::patterns::{DropReason, Side};
 use crate::pipe::Pipe;
 use crate::port::Origin;
 
@@ -277,7 +277,7 @@ impl Session {
             return false;
         };
         let renamed = |before: &Bytes, now: &Bytes| {
-            patterns::spec(self.socket_type).is_some_and(|spec| spec.addresses_names)
+            self.options.pattern.addresses_names
                 && self.peer_name.is_none()
                 && !before.is_empty()
                 && !now.is_empty()

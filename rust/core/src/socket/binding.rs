@@ -15,6 +15,7 @@ use super::explain::Direction;
 use super::parts::PartsReceiver;
 use super::{Events, SendError, Socket, Wait};
 use crate::error::{Error, ErrorKind, Result};
+use crate::options::OptionRow;
 
 /// How an attempt ended that may not wait, not even for another thread to leave the socket.
 #[derive(Debug)]
@@ -93,6 +94,12 @@ pub trait SocketInternals {
     /// # Errors
     /// `Terminated`, `NotSocket`.
     fn readiness(&self) -> Result<Events>;
+
+    /// The description of an option, by its number: also if its mechanism is another crate's.
+    ///
+    /// # Errors
+    /// `Invalid` if there is no such option.
+    fn option_row(&self, id: i32) -> Result<OptionRow>;
 
     /// Counts a message that was begun in parts and will not be sent.
     fn count_unfinished(&self);
@@ -243,6 +250,10 @@ impl SocketInternals for Socket {
         let core = self.core();
         let mut state = core.lock_open()?;
         Ok(core.events_now(&mut state))
+    }
+
+    fn option_row(&self, id: i32) -> Result<OptionRow> {
+        self.core().registry.mechanisms.row(id)
     }
 
     fn count_unfinished(&self) {

@@ -19,7 +19,7 @@ use super::totals::Totals;
 use crate::error::{Error, ErrorKind, Result};
 use crate::options::Options;
 use crate::pace::{Rhythm, Waiting};
-use crate::patterns::{self, Counters, Pattern, PatternSpec, PipeSet};
+use crate::patterns::{Counters, Pattern, PatternSpec, PipeSet};
 use crate::pipe::{Line, PipeId};
 use crate::port::Origin;
 use crate::registry::{ContextUser, LiveGuard, Registry};
@@ -93,8 +93,9 @@ impl Serve for Core {
 
 impl Core {
     pub(super) fn new(registry: &Arc<Registry>, socket_type: SocketType) -> Result<Arc<Core>> {
-        let spec = patterns::spec(socket_type).ok_or_else(|| Error::new(ErrorKind::Invalid))?;
-        let mut options = registry.with_options(|context| Options::new(socket_type, context));
+        let spec = registry.patterns.find(socket_type)?;
+        let mut options = registry.with_options(|context| Options::new(spec.socket_type, context));
+        options.pattern = spec.facts();
         if !spec.lingers {
             options.linger = Some(Duration::ZERO);
         }

@@ -10,7 +10,7 @@ use super::entries::{Entry, What};
 use crate::error::{Error, ErrorKind, Result};
 use crate::listener::{Listener, ListenerSeed};
 use crate::options::PatternOption;
-use crate::patterns::{self, DropReason, Side};
+use crate::patterns::{DropReason, Side};
 use crate::pipe::{Limit, PipeId};
 use crate::port::{Origin, SocketPort};
 use crate::session::{Seed, Session};
@@ -266,7 +266,7 @@ impl Core {
                 side,
             },
             limits: (Limit::outbound(options), Limit::inbound(options)),
-            conflate: patterns::conflation(options),
+            conflate: options.conflation(),
             routing_id: options.routing_id.clone(),
             peer_name: None,
         })

@@ -19,8 +19,9 @@ impl Socket {
         let core = self.core();
         let mut state = core.lock_open()?;
         core.process(&mut state);
-        core.spec().check_option(OptionRow::find(id)?)?;
-        Arc::make_mut(&mut state.options).set(id, value)?;
+        let row = core.registry.mechanisms.row(id)?;
+        core.spec().check_option(&row)?;
+        Arc::make_mut(&mut state.options).set_row(&row, value)?;
         if let Some(option) = core.spec().option(id, value) {
             let option = option?;
             let state = &mut *state;
@@ -91,7 +92,11 @@ impl Socket {
                 core.process(&mut state);
                 Ok(Value::Int(state.pattern.topics().unwrap_or(0) as i64))
             }
-            _ => core.lock_open()?.options.get(id),
+            _ => {
+                let state = core.lock_open()?;
+                let row = core.registry.mechanisms.row(id)?;
+                state.options.get_row(&row)
+            }
         }
     }
 

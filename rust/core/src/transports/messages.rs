@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use zeroxide_proto::engine::PeerInfo;
+use zeroxide_proto::mechanisms;
 use zeroxide_proto::message::Message;
 use zeroxide_proto::socket_type::SocketType;
 
@@ -137,7 +138,7 @@ impl MessagePort {
             socket_type: Some(self.socket_type),
             routing_id: self.routing_id.clone(),
             version: (3, 1),
-            mechanism: "NULL",
+            mechanism: mechanisms::none().name,
             user_id: None,
             key: None,
             properties: vec![

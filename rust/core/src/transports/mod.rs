@@ -210,6 +210,13 @@ impl Transports {
         Ok(())
     }
 
+    /// Whether a transport was added.
+    pub(crate) fn is_added(&self, scheme: &str) -> bool {
+        let all = self.all();
+        let mut added = all.iter().skip(TRANSPORTS.len());
+        added.any(|transport| transport.scheme() == scheme)
+    }
+
     /// Whether an endpoint can only be reached within this context.
     pub(crate) fn is_local(&self, endpoint: &str) -> bool {
         let messages = self.find_messages(endpoint);

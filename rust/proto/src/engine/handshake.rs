@@ -9,7 +9,7 @@ use crate::framing::Framing;
 use crate::greeting::{Peer, Progress, mechanism_name};
 use crate::legacy;
 use crate::mechanisms::{
-    self, Cipher, Credentials, Greeted, Local, Mechanism, MechanismConfig, Verdict, null,
+    self, Cipher, Credentials, Greeted, Local, Mechanism, MechanismConfig, Verdict,
 };
 use bytes::Bytes;
 use std::sync::Arc;
@@ -267,11 +267,11 @@ impl Engine {
 
     fn start_legacy(&mut self, peer: Peer) -> Result<(), CloseReason> {
         let (version, _) = legacy::introduce(&peer, self.config.socket_type)?;
-        let mechanism = self.config.mechanism.spec.name;
-        if mechanism != null::NULL.name || self.config.authenticate {
+        let mechanism = self.config.mechanism.spec;
+        if *mechanism != *mechanisms::none() || self.config.authenticate {
             // A forged greeting must not be able to switch off security.
             return Err(ProtocolError::VersionTooOld {
-                mechanism,
+                mechanism: mechanism.name,
                 version: version.0,
             }
             .into());
@@ -320,7 +320,7 @@ impl Engine {
             socket_type,
             routing_id: frame.into_bytes(),
             version,
-            mechanism: null::NULL.name,
+            mechanism: mechanisms::none().name,
             user_id: None,
             key: None,
             properties: Vec::new(),

@@ -1,6 +1,7 @@
 //! Security mechanisms: the exchange between the greeting and the first message.
 //!
 //! A new mechanism is one file with a [`MechanismSpec`], which lists its options, too, and one line in [`MECHANISMS`].
+//! A mechanism may also be in another crate; [`command`] has the functions that all of them need.
 //!
 //! A mechanism must:
 //! * handle each handshake command of the peer in [`Mechanism::handle_command`]; the first error ends the connection;
@@ -28,6 +29,11 @@ use zeroize::Zeroize;
 
 /// Every mechanism.
 pub static MECHANISMS: &[&MechanismSpec] = &[&null::NULL, &plain::PLAIN, &curve::CURVE];
+
+/// The mechanism of a connection whose options select none: no security.
+pub fn none() -> &'static MechanismSpec {
+    &null::NULL
+}
 
 /// The numbers of the options that belong to mechanisms.
 pub mod ids {
@@ -71,7 +77,7 @@ impl Default for MechanismConfig {
     /// NULL: no security.
     fn default() -> MechanismConfig {
         MechanismConfig {
-            spec: &null::NULL,
+            spec: none(),
             parameters: Vec::new(),
         }
     }

@@ -3,6 +3,7 @@
 use pyo3::exceptions::{PyOverflowError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyFloat, PyInt, PyString};
+use zeroxide::binding::SocketInternals as _;
 use zeroxide::{Error, ErrorKind, OptionKind, OptionRow, Value};
 
 use super::Socket;
@@ -86,7 +87,8 @@ fn is_unsigned(option: i32) -> bool {
 impl Socket {
     pub(super) fn set_value(&self, option: i32, value: &Bound<'_, PyAny>) -> PyResult<()> {
         let core = self.core()?;
-        let row = OptionRow::find(option).ok();
+        let row = core.option_row(option).ok();
+        let row = row.as_ref();
         let takes_bytes =
             row.is_some_and(|row| matches!(row.kind, OptionKind::Bytes | OptionKind::Str));
         let value = if takes_bytes {
