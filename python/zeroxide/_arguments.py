@@ -32,6 +32,23 @@ KEY_OPTIONS = {"--secret"}
 KEY_LENGTH = 40
 
 
+class _Formatter(argparse.RawDescriptionHelpFormatter):
+    """Asks for the width of the terminal as argparse does, without the modules that it loads for that.
+
+    Every parser makes formatters, not only ``--help``, and a command in a loop should start soon.
+    """
+
+    def __init__(self, prog: str) -> None:
+        columns = os.environ.get("COLUMNS", "")
+        width = int(columns) if columns.isdecimal() else 0
+        if not width:
+            try:
+                width = os.get_terminal_size(sys.__stdout__.fileno()).columns  # type: ignore[union-attr]
+            except (AttributeError, ValueError, OSError):
+                width = 0
+        super().__init__(prog, width=(width or 80) - 2)
+
+
 class Parser(argparse.ArgumentParser):
     """An argument parser whose errors are one line that names the option.
 
@@ -40,7 +57,7 @@ class Parser(argparse.ArgumentParser):
     """
 
     def __init__(self, **settings: Any) -> None:
-        settings.setdefault("formatter_class", argparse.RawDescriptionHelpFormatter)
+        settings.setdefault("formatter_class", _Formatter)
         super().__init__(allow_abbrev=False, **settings)
 
     def read(self, arguments: Sequence[str] | None = None) -> argparse.Namespace:

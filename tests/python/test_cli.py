@@ -54,7 +54,7 @@ def test_version(zmq, run):
 
 def test_help_shows_examples(run):
     assert "keygen" in run("--help")
-    for command in ("version", "keygen", "proxy", "collector", "groups", "completion"):
+    for command in importlib.import_module("zeroxide.cli").COMMANDS:
         text = run(command, "--help")
         assert f"  zeroxide {command}" in text.partition("examples:")[2]
 
@@ -98,6 +98,9 @@ MISTAKES = {
     "groups tcp://127.0.0.1:1 --timeout soon": ["--timeout: expected a number of seconds"],
     "keygen --name a/b": ["--name", "without a folder, got 'a/b'", "--directory takes the folder"],
     "keygen --name a --directory /proc/x/y": ["--directory: cannot write to '/proc/x/y'"],
+    "cat pul": ["TYPE: expected pair, pub", "did you mean 'pull'?"],
+    "cat --bind tcp://*:* pul": ["TYPE: expected pair, pub", "did you mean 'pull'?"],
+    "tail tcp://127.0.0.1:1 --since soon": ["--since: expected an age such as 10m"],
     "completion tcsh": ["expected bash, zsh or fish, got 'tcsh'"],
 }
 
@@ -162,6 +165,8 @@ def test_bash_completes(run, tmp_path):
     assert complete("zeroxide", "collector", "--retention-h") == ["--retention-hours"]
     assert complete("zeroxide", "collector", "--framing", "t") == ["topic-first"]
     assert complete("zeroxide", "proxy", "pip") == ["pipeline"]
+    assert complete("zeroxide", "cat", "pul") == ["pull"]
+    assert complete("zeroxide", "tail", "--format", "quo") == ["quoted"]
 
 
 # The typed text, including Tab, and the resulting words of the command.

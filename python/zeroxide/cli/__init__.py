@@ -2,20 +2,40 @@
 
 import sys
 from collections.abc import Sequence
+from importlib import import_module
+from types import ModuleType
 
 from .. import _native
 from .._arguments import Parser
 from .._hints import did_you_mean
 from ..error import ZMQBaseError
-from . import collector, completion, groups, keygen, proxy, version
 
 __all__ = ["main", "make_parser"]
 
-COMMANDS = (version, keygen, proxy, collector, groups, completion)
+COMMANDS = (
+    "cat",
+    "proxy",
+    "collector",
+    "produce",
+    "tail",
+    "topics",
+    "groups",
+    "lag",
+    "check",
+    "verify",
+    "keygen",
+    "completion",
+    "version",
+)
 
 
-def make_parser() -> Parser:
-    """Returns the parser of the whole command line."""
+def make_parser(commands: Sequence[str] = COMMANDS) -> Parser:
+    """Returns the parser of the command line.
+
+    Args:
+        commands: The subcommands that it knows. A subcommand is imported only if it is one of
+            these, because a command in a loop of a script should start without delay.
+    """
     parser = Parser(
         prog="zeroxide",
         description="Tools for ZeroMQ.",
@@ -28,10 +48,11 @@ def make_parser() -> Parser:
         help="print the version and exit",
     )
     subcommands = parser.add_subparsers(title="commands", metavar="COMMAND")
-    for command in COMMANDS:
+    for name in commands:
+        command = _module(name)
         help, _, details = (command.__doc__ or "").partition("\n\n")
         subparser = subcommands.add_parser(
-            _name(command), help=help, description=help, epilog=details.rstrip()
+            name, help=help, description=help, epilog=details.rstrip()
         )
         command.add_arguments(subparser)
         subparser.set_defaults(run=command.run, fail=subparser.error, parser=subparser)
@@ -41,13 +62,13 @@ def make_parser() -> Parser:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs a subcommand and returns its exit code; 2 stands for a mistake in the arguments."""
     words = sys.argv[1:] if arguments is None else list(arguments)
-    parser = make_parser()
+    is_command = bool(words) and words[0] in COMMANDS
+    parser = make_parser([words[0]] if is_command else COMMANDS)
     if not words:
         parser.print_help()
         return 0
-    names = [_name(command) for command in COMMANDS]
-    if not words[0].startswith("-") and words[0] not in names:
-        parser.error(f"there is no command {words[0]!r}{did_you_mean(words[0], names)}")
+    if not is_command and not words[0].startswith("-"):
+        parser.error(f"there is no command {words[0]!r}{did_you_mean(words[0], COMMANDS)}")
     options = parser.read(words)
     try:
         code: int = options.run(options)
@@ -57,6 +78,5 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return code
 
 
-def _name(command: object) -> str:
-    """The interface of a subcommand's module."""
-    return str(getattr(command, "__name__", "")).rpartition(".")[2]
+def _module(command: str) -> ModuleType:
+    return import_module(f".{command}", __name__)

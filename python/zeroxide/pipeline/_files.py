@@ -483,7 +483,14 @@ class FilesLog(Closing):
         self, segment: Segment, position: int, offset: int, start: int, end: int, what: str
     ) -> tuple[int, int]:
         """The position after damage, if it contained no requested row."""
-        behind, after = end, segment.size
+        after, behind = self._behind(segment, position, offset, end)
+        if behind > start:
+            raise _corrupt(segment, position, max(offset, start), min(behind, end), what)
+        return after, behind
+
+    def _behind(self, segment: Segment, position: int, offset: int, end: int) -> tuple[int, int]:
+        """The position after damage, and the offset there."""
+        after, behind = segment.size, end
         try:
             peeked = _native.log_peek(segment.read(position, HEADER), 0)
             if peeked is not None and peeked[1] == offset:
@@ -495,8 +502,6 @@ class FilesLog(Closing):
             if found is not None:
                 after = found
                 behind = next(segment.walk(found, offset)).first
-        if behind > start:
-            raise _corrupt(segment, position, max(offset, start), min(behind, end), what)
         return after, behind
 
 

@@ -10,11 +10,18 @@
 
 _shtab_zeroxide_commands() {
   local _commands=(
+    cat:'Sends, receives and answers messages with a socket of any type, in a pipe.'
+    check:'Checks whether a collector answers and can write, for a probe.'
     collector:'Runs a collector: a durable log of messages.'
     completion:'Prints the completion script of a shell.'
     groups:'Lists the consumer groups of a collector, or drops some of them.'
     keygen:'Creates a CURVE key pair.'
+    lag:'Shows how many rows each consumer group of a collector has not read yet.'
+    produce:'Writes rows to a collector'"'"'s log, from stdin or arguments.'
     proxy:'Runs a proxy, which forwards messages between two sockets.'
+    tail:'Prints rows of a collector'"'"'s log, and follows it.'
+    topics:'Lists the topics of a collector, with their rows and bytes since it started.'
+    verify:'Reads a whole log from its files, without a collector, and reports damage.'
     version:'Prints the installed version and its capabilities.'
   )
   _describe 'zeroxide commands' _commands
@@ -27,6 +34,83 @@ _shtab_zeroxide_options=(
 
 # guard to ensure default positional specs are added only once per session
 _shtab_zeroxide_defaults_added=0
+
+_shtab_zeroxide_cat_options=(
+  "(- : *)"{-h,--help}"[show this help message and exit]"
+  "--pair[the same as the type pair]"
+  "--pub[the same as the type pub]"
+  "--sub[the same as the type sub]"
+  "--req[the same as the type req]"
+  "--rep[the same as the type rep]"
+  "--dealer[the same as the type dealer]"
+  "--router[the same as the type router]"
+  "--pull[the same as the type pull]"
+  "--push[the same as the type push]"
+  "--xpub[the same as the type xpub]"
+  "--xsub[the same as the type xsub]"
+  "--stream[the same as the type stream]"
+  "*"{--bind,--listen}"[bind to this endpoint, as in tcp\:\/\/127.0.0.1\:5555 (repeatable)]:ENDPOINT:"
+  "*"{-L,--bind-local}"[bind to tcp\:\/\/127.0.0.1\:PORT]:PORT:"
+  "*"{-X,--bind-ipc,--bind-unix}"[bind to ipc\:\/\/PATH]:PATH:"
+  "*"{--connect,--dial}"[connect to this endpoint, as in tcp\:\/\/127.0.0.1\:5555 (repeatable)]:ENDPOINT:"
+  "*"{-l,--connect-local}"[connect to tcp\:\/\/127.0.0.1\:PORT]:PORT:"
+  "*"{-x,--connect-ipc,--connect-unix}"[connect to ipc\:\/\/PATH]:PATH:"
+  {--identity,--socket-name}"[the socket\'s routing id, by which a ROUTER addresses it]:TEXT:"
+  "*--option[set a socket option, as in rcvhwm\=10 (repeatable)]:NAME=VALUE:"
+  "--compat[accepted for scripts of nngcat\: connections are always made in the background]"
+  {-v,--verbose}"[write endpoints to stderr]"
+  {-q,--silent}"[do not write the endpoints that the system chose]"
+  "*"{-D,--data}"[the message to send\; repeat it for a message of several parts]:TEXT:"
+  "*"{-F,--file}"[the same with a file\'s contents\; - is stdin]:FILE:_files"
+  "--input[format of stdin\: lines, raw, quoted, hex, json, msgpack, length (default\: that of the output, or lines)]:FORMAT:(lines raw quoted hex json msgpack length)"
+  "--exec[run this for each message\: its stdin is the message, its stdout the reply]:COMMAND:"
+  "--shell[let \/bin\/sh run --exec\; otherwise no shell does]"
+  "--recv-only[with a type that does both\: do not read stdin]"
+  {-i,--interval}"[seconds between messages\; --data is then repeated]:SEC:"
+  {-d,--delay}"[seconds to wait before the first message]:SEC:"
+  "--wait[before the first message, wait for N peers, for publishers N subscribers to it]:N:"
+  "--send-only[with a type that does both\: end after sending]"
+  "*--subscribe[receive messages that begin with this (repeatable\; default of SUB\: all)]:TOPIC:"
+  "--format[format of stdout\: lines, raw, ascii, quoted, hex, json, msgpack, length, no (default\: lines)]:FORMAT:(lines raw ascii quoted hex json msgpack length no)"
+  "--lines[the same as --format lines]"
+  "--raw[the same as --format raw]"
+  {-A,--ascii}"[the same as --format ascii]"
+  {-Q,--quoted}"[the same as --format quoted]"
+  "--hex[the same as --format hex]"
+  "--json[the same as --format json]"
+  "--msgpack[the same as --format msgpack]"
+  "--length[the same as --format length]"
+  "--separator[what is between parts in lines (default\: tabs\; input is split only with this option)]:TEXT:"
+  "--recv-maxsz[disconnect peers that send larger messages\; 0 for no limit]:BYTES:"
+  "--count[end after N messages were received (sent, if the type only sends\; exchanged, with REQ and REP)\; 0 for no limit]:N:"
+  "--timeout[the default of --recv-timeout and --send-timeout]:SEC:"
+  {--recv-timeout,--receive-timeout}"[seconds without a message after which it ends]:SEC:"
+  "--send-timeout[seconds to wait for room, and at the end until messages are delivered]:SEC:"
+  "--key[your certificate with its secret key]:FILE:_files"
+  "--allow[be a CURVE server for the certificates in this folder, or \* for any key]:FOLDER:_files -/"
+  "--server-key[be a CURVE client of the server with this certificate, or public key in Z85]:FILE:_files"
+  "--user[be a PLAIN client with this name]:NAME:"
+  "--password-file[file with the password of --user]:FILE:_files"
+  "--passwords[be a PLAIN server for the users in this file of lines NAME\:PASSWORD]:FILE:_files"
+  ":the socket\'s type\: pair, pub, sub, req, rep, dealer, router, pull, push, xpub, xsub, stream:(pair pub sub req rep dealer router pull push xpub xsub stream)"
+)
+
+# guard to ensure default positional specs are added only once per session
+_shtab_zeroxide_cat_defaults_added=0
+
+_shtab_zeroxide_check_options=(
+  "(- : *)"{-h,--help}"[show this help message and exit]"
+  "--timeout[longest wait for an answer (default\: 10)]:SECONDS:"
+  "--key[your certificate with its secret key]:FILE:_files"
+  "--server-key[the collector\'s certificate, or its public key in Z85]:FILE:_files"
+  "--max-lag[not healthy if a consumer group has more rows left to read]:ROWS:"
+  "--max-silence[not healthy if no row was received for longer than this]:SECONDS:"
+  "--json[print a JSON object]"
+  ":the collector, as in tcp\:\/\/collector\:5555:"
+)
+
+# guard to ensure default positional specs are added only once per session
+_shtab_zeroxide_check_defaults_added=0
 
 _shtab_zeroxide_collector_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
@@ -77,10 +161,10 @@ _shtab_zeroxide_completion_defaults_added=0
 
 _shtab_zeroxide_groups_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
-  "*--drop[drop a group (repeatable)]:GROUP:"
   "--timeout[longest wait for an answer (default\: 10)]:SECONDS:"
   "--key[your certificate with its secret key]:FILE:_files"
   "--server-key[the collector\'s certificate, or its public key in Z85]:FILE:_files"
+  "*--drop[drop a group (repeatable)]:GROUP:"
   ":the collector, as in tcp\:\/\/collector\:5555:"
 )
 
@@ -97,6 +181,42 @@ _shtab_zeroxide_keygen_options=(
 
 # guard to ensure default positional specs are added only once per session
 _shtab_zeroxide_keygen_defaults_added=0
+
+_shtab_zeroxide_lag_options=(
+  "(- : *)"{-h,--help}"[show this help message and exit]"
+  "--timeout[longest wait for an answer (default\: 10)]:SECONDS:"
+  "--key[your certificate with its secret key]:FILE:_files"
+  "--server-key[the collector\'s certificate, or its public key in Z85]:FILE:_files"
+  "*--group[only this group (repeatable\; default\: all groups)]:GROUP:"
+  "--max[exit with 1 if a lag is above this]:ROWS:"
+  "--json[print a JSON object]"
+  ":the collector, as in tcp\:\/\/collector\:5555:"
+)
+
+# guard to ensure default positional specs are added only once per session
+_shtab_zeroxide_lag_defaults_added=0
+
+_shtab_zeroxide_produce_options=(
+  "(- : *)"{-h,--help}"[show this help message and exit]"
+  "--timeout[longest wait for an answer (default\: 10)]:SECONDS:"
+  "--key[your certificate with its secret key]:FILE:_files"
+  "--server-key[the collector\'s certificate, or its public key in Z85]:FILE:_files"
+  "--topic[topic of rows that have none]:TEXT:"
+  "--row-key[key of rows that have none]:TEXT:"
+  "*--header[header of rows that have none (repeatable)]:NAME=VALUE:"
+  "*"{-D,--data}"[the value of a row, instead of stdin (repeatable)]:TEXT:"
+  "--format[format of stdin\: lines, raw, quoted, hex, json, msgpack, length (default\: lines)]:FORMAT:(lines raw quoted hex json msgpack length)"
+  "--json[the same as --format json]"
+  "--fields[the fields of each row, in order\: value, key, topic, timestamp (default\: value)]:NAMES:"
+  "--separator[what is between the fields of a line (default\: a tab)]:TEXT:"
+  "--name[name under which the collector drops repeated rows (default\: a random one)]:name:"
+  "--spool[keep rows here until they are acknowledged]:FOLDER:_files -/"
+  {-v,--verbose}"[write the number of rows to stderr at the end]"
+  ":the collector, as in tcp\:\/\/collector\:5555:"
+)
+
+# guard to ensure default positional specs are added only once per session
+_shtab_zeroxide_produce_defaults_added=0
 
 _shtab_zeroxide_proxy_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
@@ -116,6 +236,49 @@ _shtab_zeroxide_proxy_options=(
 
 # guard to ensure default positional specs are added only once per session
 _shtab_zeroxide_proxy_defaults_added=0
+
+_shtab_zeroxide_tail_options=(
+  "(- : *)"{-h,--help}"[show this help message and exit]"
+  "--timeout[longest wait for an answer (default\: 10)]:SECONDS:"
+  "--key[your certificate with its secret key]:FILE:_files"
+  "--server-key[the collector\'s certificate, or its public key in Z85]:FILE:_files"
+  {-n,--lines}"[print the last N rows]:N:"
+  "--offset[begin at an offset, at earliest or latest, or with -N at the last N rows]:OFFSET:"
+  "--since[begin with rows received since\: an age such as 30s, 10m, 2h or 7d, or 2030-01-31T12\:00 in local time]:TIME:"
+  "--group[begin at the position of this consumer group, and commit what was printed]:GROUP:"
+  "*--topic[only rows whose topic begins with this (repeatable)]:PREFIX:"
+  {-f,--follow}"[go on with rows as they arrive]"
+  "--count[end after N rows]:N:"
+  "--fields[the fields to print, in order\: value, key, topic, timestamp, offset, producer, seq (default\: value)]:NAMES:"
+  "--format[format of stdout\: lines, raw, ascii, quoted, hex, json, msgpack, length, no (default\: lines)]:FORMAT:(lines raw ascii quoted hex json msgpack length no)"
+  "--json[print an object with all fields per row, as --format json]"
+  ":the collector, as in tcp\:\/\/collector\:5555:"
+)
+
+# guard to ensure default positional specs are added only once per session
+_shtab_zeroxide_tail_defaults_added=0
+
+_shtab_zeroxide_topics_options=(
+  "(- : *)"{-h,--help}"[show this help message and exit]"
+  "--timeout[longest wait for an answer (default\: 10)]:SECONDS:"
+  "--key[your certificate with its secret key]:FILE:_files"
+  "--server-key[the collector\'s certificate, or its public key in Z85]:FILE:_files"
+  "--json[print a JSON object]"
+  ":the collector, as in tcp\:\/\/collector\:5555:"
+)
+
+# guard to ensure default positional specs are added only once per session
+_shtab_zeroxide_topics_defaults_added=0
+
+_shtab_zeroxide_verify_options=(
+  "(- : *)"{-h,--help}"[show this help message and exit]"
+  {-v,--verbose}"[print a line for every segment]"
+  "--json[print a JSON object]"
+  ":the folder of a collector, or the URL of an archive:_files -/"
+)
+
+# guard to ensure default positional specs are added only once per session
+_shtab_zeroxide_verify_defaults_added=0
 
 _shtab_zeroxide_version_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
@@ -144,11 +307,18 @@ _shtab_zeroxide() {
       (( CURRENT += 1 ))
       curcontext="${curcontext%:*:*}:_shtab_zeroxide-$line[1]:"
       case $line[1] in
+        cat) _arguments -C -s $_shtab_zeroxide_cat_options ;;
+        check) _arguments -C -s $_shtab_zeroxide_check_options ;;
         collector) _arguments -C -s $_shtab_zeroxide_collector_options ;;
         completion) _arguments -C -s $_shtab_zeroxide_completion_options ;;
         groups) _arguments -C -s $_shtab_zeroxide_groups_options ;;
         keygen) _arguments -C -s $_shtab_zeroxide_keygen_options ;;
+        lag) _arguments -C -s $_shtab_zeroxide_lag_options ;;
+        produce) _arguments -C -s $_shtab_zeroxide_produce_options ;;
         proxy) _arguments -C -s $_shtab_zeroxide_proxy_options ;;
+        tail) _arguments -C -s $_shtab_zeroxide_tail_options ;;
+        topics) _arguments -C -s $_shtab_zeroxide_topics_options ;;
+        verify) _arguments -C -s $_shtab_zeroxide_verify_options ;;
         version) _arguments -C -s $_shtab_zeroxide_version_options ;;
       esac
   esac

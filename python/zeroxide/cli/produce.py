@@ -1,0 +1,214 @@
+r"""Writes rows to a collector's log, from stdin or arguments.
+
+Each line of stdin is the value of a row, unless --fields or --format says otherwise. The command
+ends when every row is on the collector's disk. The format json takes the objects that zeroxide
+tail --json prints; the formats of several fields per row are those of zeroxide cat.
+
+exit codes: 0 every row is on the collector's disk, 1 an error, or rows that are not acknowledged
+
+examples:
+  zeroxide produce tcp://collector:5555 --topic weather < readings.txt
+  zeroxide produce tcp://collector:5555 --topic weather --data 21.5 --row-key kitchen
+  zeroxide produce tcp://collector:5555 --fields topic,key,value --separator : < rows.txt
+  tail -F app.log | zeroxide produce tcp://collector:5555 --name app-1 --spool /var/spool/app-1
+  zeroxide tail tcp://a:5555 --offset earliest --json | zeroxide produce tcp://b:5555 --json
+
+with CURVE (see zeroxide keygen --name):
+  zeroxide produce tcp://collector:5555 --key keys/alice.key_secret --server-key keys/collector.key
+"""
+
+import argparse
+import json
+import os
+import sys
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from .._arguments import Choice
+from ..pipeline import CollectorError, Producer
+from .collectors import add_collector, keys, number_of
+from .formats import INPUT, Decoder, LineDecoder, Malformed, Message, make_decoder
+from .rows import INPUT_FIELDS, field_names, from_json, from_parts
+from .streams import FAILED, Stopped, end_like, read_some, stoppable
+
+__all__ = ["add_arguments", "run"]
+
+_FORMAT = Choice(*INPUT.values)
+
+# Seconds for the last rows after Ctrl-C.
+_LAST_WORDS = 2.0
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Adds the arguments of ``zeroxide produce``."""
+    add_collector(parser)
+    rows = parser.add_argument_group("rows")
+    rows.add_argument("--topic", metavar="TEXT", help="topic of rows that have none")
+    rows.add_argument(
+        "--row-key", metavar="TEXT", type=os.fsencode, help="key of rows that have none"
+    )
+    rows.add_argument(
+        "--header",
+        metavar="NAME=VALUE",
+        type=_header,
+        action="append",
+        default=[],
+        help="header of rows that have none (repeatable)",
+    )
+    rows.add_argument(
+        "-D",
+        "--data",
+        metavar="TEXT",
+        type=os.fsencode,
+        action="append",
+        default=[],
+        help="the value of a row, instead of stdin (repeatable)",
+    )
+    rows.add_argument(
+        "--format",
+        metavar="FORMAT",
+        type=_FORMAT,
+        choices=_FORMAT.values,
+        default="lines",
+        help=f"format of stdin: {', '.join(_FORMAT.values)} (default: lines)",
+    )
+    rows.add_argument(
+        "--json",
+        dest="format",
+        action="store_const",
+        const="json",
+        help="the same as --format json",
+    )
+    rows.add_argument(
+        "--fields",
+        metavar="NAMES",
+        type=field_names(INPUT_FIELDS),
+        default=("value",),
+        help=f"the fields of each row, in order: {', '.join(INPUT_FIELDS)} (default: value)",
+    )
+    rows.add_argument(
+        "--separator",
+        metavar="TEXT",
+        type=os.fsencode,
+        default=b"\t",
+        help="what is between the fields of a line (default: a tab)",
+    )
+    producer = parser.add_argument_group("producer")
+    producer.add_argument(
+        "--name", help="name under which the collector drops repeated rows (default: a random one)"
+    )
+    producer.add_argument(
+        "--spool", metavar="FOLDER", help="keep rows here until they are acknowledged"
+    )
+    producer.add_argument(
+        "-v", "--verbose", action="store_true", help="write the number of rows to stderr at the end"
+    )
+
+
+def _header(text: str) -> tuple[str, bytes]:
+    name, equals, value = text.partition("=")
+    if not equals or not name:
+        raise argparse.ArgumentTypeError(f"expected NAME=VALUE, got {text!r}")
+    return name, os.fsencode(value)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Sends rows until the end of the input, and waits for the last acknowledgement."""
+    given: Any = keys(options)
+    try:
+        with stoppable():
+            _produce(options, given)
+    except Stopped as stopped:
+        end_like(stopped)
+    except Malformed as error:
+        print(f"zeroxide: {error}", file=sys.stderr)
+        return FAILED
+    return 0
+
+
+def _produce(options: argparse.Namespace, given: Any) -> None:
+    producer = Producer(
+        options.endpoint,
+        name=options.name,
+        spool=options.spool,
+        timeout_s=options.timeout,
+        **given,
+    )
+    count = 0
+    try:
+        for rows in _batches(options):
+            count += producer.send_batch(
+                rows, options.row_key, options.topic, options.header or None
+            )
+    except Stopped:
+        # A second signal gives up the last rows.
+        _close_soon(producer)
+        raise
+    except BaseException:
+        _close_soon(producer)
+        raise
+    producer.close()
+    if options.verbose:
+        print(f"on the collector's disk: {number_of(count, 'row')}", file=sys.stderr)
+
+
+def _close_soon(producer: Producer) -> None:
+    """Closes a producer after an error that is more important than this one."""
+    try:
+        producer.close(timeout_s=_LAST_WORDS)
+    except CollectorError as error:
+        print(f"zeroxide: {error}", file=sys.stderr)
+
+
+def _batches(options: argparse.Namespace) -> Iterator[list[Any]]:
+    """Rows, as soon as they are there."""
+    if options.data:
+        yield options.data
+        return
+    decoder, convert = _reading(options)
+    count = 0
+    while True:
+        data = read_some()
+        messages = decoder.feed(data) if data else decoder.end()
+        wrong = None
+        rows: list[Any] = [] if convert else messages
+        if convert is not None:
+            for message in messages:
+                count += 1
+                try:
+                    rows.append(convert(message))
+                except ValueError as error:
+                    wrong = Malformed(f"row {count} of the input: {error}")
+                    break
+        # The rows before a mistake are sent, however the input was cut into pieces.
+        yield rows
+        if wrong is not None:
+            raise wrong
+        decoder.check()
+        if not data:
+            return
+
+
+def _reading(
+    options: argparse.Namespace,
+) -> tuple[Decoder, Callable[[Message], dict[str, Any]] | None]:
+    """The decoder, and what makes rows of its messages; None if they are values."""
+    fields = options.fields
+    if options.format == "json":
+        return LineDecoder(), lambda line: from_json(_loaded(line))
+    if fields == ("value",):
+        return make_decoder(options.format), None
+    if options.format == "lines":
+        splits = len(fields) - 1
+        return (
+            LineDecoder(),
+            lambda line: from_parts(line.split(options.separator, splits), fields),
+        )
+    return make_decoder(options.format), lambda message: from_parts(message, fields)
+
+
+def _loaded(line: Message) -> Any:
+    try:
+        return json.loads(line)  # type: ignore[arg-type]
+    except ValueError as error:
+        raise ValueError(f"expected JSON: {error}") from None
