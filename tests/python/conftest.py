@@ -13,6 +13,7 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
+from peers import Peers
 from programs import Programs
 from support import PATIENCE, Sockets
 
@@ -74,6 +75,14 @@ def programs() -> Iterator[Programs]:
     programs = Programs(MODULE)
     yield programs
     programs.end()
+
+
+@pytest.fixture
+def peers() -> Iterator[Peers]:
+    """Starts peers of `zeroxide.patterns` in processes of their own."""
+    peers = Peers()
+    yield peers
+    peers.end()
 
 
 @pytest.fixture(params=["tcp", "ipc", "inproc"])

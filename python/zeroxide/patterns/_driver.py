@@ -1,0 +1,298 @@
+"""Moves messages between a machine and its sockets, in a blocking loop or in asyncio.
+
+Sends never wait. A message for which there is no room is lost, as on a broken connection, and
+the patterns recover from that.
+"""
+
+import asyncio
+import contextlib
+import math
+import os
+import time
+from collections.abc import Callable, Mapping
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self
+
+from .. import _checks
+from .._closing import Closing
+from ..constants import DONTWAIT, POLLIN, Errno, SocketOption
+from ..context import Context
+from ..error import Again, ZMQError
+from ..poll import zmq_poll
+from ..socket import Socket
+from ._machine import Machine, Send, Subscribe
+
+if TYPE_CHECKING:
+    from ..asyncio import Poller
+
+__all__ = [
+    "AsyncRunner",
+    "Configure",
+    "Driver",
+    "Open",
+    "Runner",
+    "addresses",
+    "clock",
+    "opener",
+]
+
+Configure = Callable[[Socket[Any]], object]
+Open = Callable[[], Socket[Any]]
+
+# Messages taken from one socket before the other sockets and the timers have their turn.
+_TURN = 100
+
+# How long a closed socket keeps sending what was handed to it.
+_LINGER = 1000
+
+
+def clock() -> float:
+    """Returns the time that machines use."""
+    return time.monotonic() * 1000
+
+
+def addresses(argument: str, endpoints: Any) -> list[str]:
+    """Returns a list of endpoints, of which there is at least one."""
+    found = [
+        _checks.address(endpoint)
+        for endpoint in _checks.items(argument, endpoints, "a list of endpoints")
+    ]
+    if not found:
+        raise ValueError(f"{argument} takes at least one endpoint")
+    return found
+
+
+def opener(
+    context: Context[Any] | None,
+    kind: int,
+    *,
+    bind: str | None = None,
+    connect: Callable[[], list[str]] | str | None = None,
+    configure: Configure | None = None,
+    **options: Any,
+) -> Open:
+    """Returns a function that makes a socket, bound or connected; `connect` may be a function of its endpoints."""
+    for endpoint in (bind, connect):
+        if endpoint is not None and not callable(endpoint):
+            _checks.address(endpoint)
+    if configure is not None:
+        _checks.callback("configure", configure, "a function of a socket")
+
+    def open_socket() -> Socket[Any]:
+        # A plain socket, whatever the context makes: both drivers use it.
+        socket: Socket[Any] = (context or Context.instance()).socket(kind, Socket)
+        try:
+            socket.linger = _LINGER
+            for name, value in options.items():
+                setattr(socket, name, value)
+            if configure is not None:
+                configure(socket)
+            if bind is not None:
+                socket.bind(bind)
+            if connect is not None:
+                for endpoint in connect() if callable(connect) else [connect]:
+                    socket.connect(endpoint)
+        except BaseException:
+            socket.close(linger=0)
+            raise
+        return socket
+
+    return open_socket
+
+
+class Driver:
+    """One machine, and a socket for each of its links."""
+
+    def __init__(self, machine: Machine, links: Mapping[str, Open]) -> None:
+        self._machine = machine
+        self._open = dict(links)
+        self._sockets: dict[str, Socket[Any]] = {}
+        self._poller: Poller[Any] | None = None
+        self._polled: list[Socket[Any]] = []
+        # The poll of a task, and whether it was cancelled only to poll something else.
+        self._waiting: Any = None
+        self._is_nudged = False
+        self._wake: tuple[int, int] | None = None
+        self._is_stopped = False
+        try:
+            for link, open_socket in self._open.items():
+                self._sockets[link] = open_socket()
+        except BaseException:
+            self.close()
+            raise
+
+    def endpoint(self, link: str) -> str:
+        """Returns where a link is bound."""
+        return self._sockets[link].last_endpoint.decode()
+
+    def flush(self) -> None:
+        """Carries out the machine's commands."""
+        while (command := self._machine.poll_command()) is not None:
+            if isinstance(command, Send):
+                self._send(command)
+            elif isinstance(command, Subscribe):
+                option = SocketOption.SUBSCRIBE if command.is_on else SocketOption.UNSUBSCRIBE
+                self._sockets[command.link].set(option, command.topic)
+            else:
+                self._sockets[command.link].close(linger=0)
+                self._sockets[command.link] = self._open[command.link]()
+
+    def step(self, limit: float | None = None) -> None:
+        """Waits until a message arrives or something is due, `limit` ms at most, and handles it."""
+        self.flush()
+        pairs: list[tuple[Any, int]] = [(socket, POLLIN) for socket in self._wanted()]
+        if self._wake is not None:
+            pairs.append((self._wake[0], POLLIN))
+        zmq_poll(pairs, self._patience(limit))
+        self._take()
+
+    async def step_async(self, limit: float | None = None) -> None:
+        """Does the same in asyncio."""
+        from ..asyncio import Poller
+
+        self.flush()
+        wanted = self._wanted()
+        if self._poller is None or wanted != self._polled:
+            self._poller, self._polled = Poller(), wanted
+            for socket in wanted:
+                self._poller.register(socket, POLLIN)
+        self._waiting = self._poller.poll(self._patience(limit))
+        try:
+            await self._waiting
+        except asyncio.CancelledError:
+            task = asyncio.current_task()
+            if not self._is_nudged or (task is not None and task.cancelling()):
+                raise
+        finally:
+            self._waiting = None
+            self._is_nudged = False
+        self._take()
+
+    def nudge(self) -> None:
+        """Makes a `step_async` of another task look again at what the machine wants."""
+        if self._waiting is not None and not self._waiting.done():
+            self._is_nudged = True
+            self._waiting.cancel()
+
+    def prepare_stop(self) -> None:
+        """Makes `stop` end a `step` that waits in another thread."""
+        if self._wake is None:
+            self._wake = os.pipe()
+
+    @property
+    def is_stopped(self) -> bool:
+        return self._is_stopped
+
+    def stop(self) -> None:
+        """Makes the steps of another thread return at once from now on."""
+        self._is_stopped = True
+        if self._wake is not None:
+            os.write(self._wake[1], b"\0")
+
+    def close(self) -> None:
+        """Closes the sockets, after the last commands."""
+        if self._sockets.keys() == self._open.keys():
+            self._machine.handle_close()
+            with contextlib.suppress(ZMQError):  # the context may be terminated
+                self.flush()
+        for socket in self._sockets.values():
+            socket.close()
+        if self._wake is not None:
+            for descriptor in self._wake:
+                os.close(descriptor)
+            self._wake = None
+        self._poller = None
+
+    def _send(self, command: Send) -> None:
+        try:
+            self._sockets[command.link].send_multipart(command.parts, DONTWAIT)
+        except Again:
+            pass
+        except ZMQError as error:
+            if error.errno != Errno.EHOSTUNREACH:
+                raise
+            self._machine.handle_unroutable(command.link, command.parts, clock())
+
+    def _wanted(self) -> list[Socket[Any]]:
+        wants = self._machine.wants
+        return [socket for link, socket in self._sockets.items() if wants(link)]
+
+    def _patience(self, limit: float | None) -> int:
+        due = self._machine.poll_timeout()
+        waits = [] if limit is None else [limit]
+        if due is not None:
+            waits.append(max(0.0, due - clock()))
+        return math.ceil(min(waits)) if waits else -1
+
+    def _take(self) -> None:
+        # Messages first: a peer whose heartbeat has arrived is alive, however late this process reads it.
+        for link in self._sockets:
+            for _ in range(_TURN):
+                if not self._machine.wants(link):
+                    break
+                try:
+                    # A message may have caused another socket here.
+                    parts = self._sockets[link].recv_multipart(DONTWAIT)
+                except Again:
+                    break
+                self._machine.handle_message(link, parts, clock())
+                self.flush()
+        now = clock()
+        due = self._machine.poll_timeout()
+        if due is not None and due <= now:
+            self._machine.handle_timeout(now)
+        self.flush()
+
+
+class Runner(Closing):
+    """The blocking form of a server: it works while `run` runs."""
+
+    _driver: Driver
+
+    def run(self) -> None:
+        """Serves until `stop` is called in another thread, or an exception such as Ctrl-C ends it.
+
+        Raises:
+            ContextTerminated: The context was terminated.
+        """
+        self._driver.prepare_stop()
+        while not self._driver.is_stopped:
+            self._driver.step()
+
+    def stop(self) -> None:
+        """Makes `run` return, in this thread or another one."""
+        self._driver.stop()
+
+    def close(self) -> None:
+        """Closes the sockets."""
+        self._driver.close()
+
+
+class AsyncRunner:
+    """The asyncio form of a server: it works while a task runs `run`."""
+
+    _driver: Driver
+
+    async def run(self) -> None:
+        """Serves until its task is cancelled.
+
+        Raises:
+            ContextTerminated: The context was terminated.
+        """
+        while True:
+            await self._driver.step_async()
+
+    def close(self) -> None:
+        """Closes the sockets."""
+        self._driver.close()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
