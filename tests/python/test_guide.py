@@ -294,3 +294,155 @@ def test_envelopes_with_the_sender(programs, endpoint):
     assert senders == {endpoint("to-one"), endpoint("to-two")}
     for publisher in publishers:
         assert re.fullmatch(r"answer: thanks for \d+", line(publisher))
+
+
+# ---- chapter 3: envelopes, and brokers that know which workers are ready -------------
+
+
+def test_identity(programs):
+    said = programs.run("guide/identity.py").splitlines()
+    assert re.fullmatch(r"\['00[0-9a-f]{8}', '', 'the ROUTER names me'\]", said[0])
+    assert said[1:] == ["['PEER2', '', 'I name myself']"]
+
+
+@pytest.mark.parametrize("name", ["rtreq", "rtdealer"])
+def test_workers_ask_for_work(programs, name):
+    said = programs.run(f"guide/{name}.py", 3, 30).splitlines()
+    done = [int(re.fullmatch(r"worker \d did (\d+) tasks", each)[1]) for each in said]
+    assert (len(done), sum(done)) == (3, 30)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "lbbroker",
+        pytest.param("lbbroker2", marks=pytest.mark.zeroxide_only),
+        pytest.param("lbbroker3", marks=pytest.mark.zeroxide_only),
+    ],
+)
+def test_broker_knows_which_workers_are_ready(programs, name):
+    said = programs.run(f"guide/{name}.py", 5, 2).splitlines()
+    assert sorted(said) == [f"client {number}: OK" for number in range(1, 6)]
+
+
+def test_replies_come_when_they_are_ready(programs):
+    said = programs.run("guide/asyncsrv.py", 2, 3, 20).splitlines()
+    assert len(said) == 2
+    for each in said:
+        assert re.fullmatch(r"client \d: 20 requests, \d+ replies", each)
+
+
+def test_brokers_publish_their_state(programs, endpoint):
+    endpoints = endpoint("one"), endpoint("two")
+    brokers = [
+        programs.start("guide/peering1.py", *order) for order in (endpoints, endpoints[::-1])
+    ]
+    for broker, peer in zip(brokers, endpoints[::-1], strict=True):
+        assert re.fullmatch(rf"{peer} has \d free workers", line(broker))
+
+
+def test_brokers_lend_each_other_their_workers(programs, endpoint):
+    endpoints = endpoint("one"), endpoint("two")
+    brokers = [
+        programs.start("guide/peering2.py", 1, 1, *order) for order in (endpoints, endpoints[::-1])
+    ]
+    for broker in brokers:
+        served = set()
+        while len(served) < 2:
+            served.add(re.fullmatch(r"client 1 served by (.+)", line(broker))[1])
+        assert served == set(endpoints)
+
+
+# ---- chapters 4 and 5: what survives; the patterns themselves have tests of their own ----
+
+
+REPLIES = "".join(f"reply {number}\n" for number in range(1, 11))
+
+
+@pytest.mark.zeroxide_only
+def test_lazy_pirate(programs, endpoint):
+    client = programs.start("guide/lpclient.py", endpoint("server"))
+    programs.start("guide/lpserver.py", endpoint("server"))
+    assert output(client) == REPLIES
+
+
+@pytest.mark.zeroxide_only
+@pytest.mark.parametrize("name", ["sp", "pp"])
+def test_pirate_queues(programs, endpoint, name):
+    ends = endpoint("clients"), endpoint("workers")
+    programs.start(f"guide/{name}queue.py", *ends)
+    programs.start(f"guide/{name}worker.py", ends[1])
+    assert programs.run("guide/lpclient.py", ends[0]) == REPLIES
+
+
+@pytest.mark.zeroxide_only
+def test_majordomo_and_titanic(programs, endpoint, directory):
+    broker = endpoint("broker")
+    programs.start("guide/mdbroker.py", broker)
+    assert programs.run("guide/mmiecho.py", broker) == "echo: no workers\n"
+    programs.start("guide/titanic.py", broker, directory / "spool")
+    client = programs.start("guide/ticlient.py", broker)
+    assert line(client) == "stored"
+    programs.start("guide/mdworker.py", broker)
+    assert output(client) == "reply Hello\n"
+    for name in ("mdclient", "mdclient2"):
+        assert programs.run(f"guide/{name}.py", broker, 50) == "50 replies\n"
+    assert programs.run("guide/mmiecho.py", broker) == "echo: there are workers\n"
+
+
+@pytest.mark.zeroxide_only
+def test_binary_star(programs, endpoint):
+    states = endpoint("state-of-primary"), endpoint("state-of-backup")
+    fronts = endpoint("primary"), endpoint("backup")
+    primary = programs.start("guide/bstarsrv.py", "primary", fronts[0], *states)
+    programs.start("guide/bstarsrv.py", "backup", fronts[1], *states[::-1])
+    assert line(primary) == "active"
+    said = programs.run("guide/bstarcli.py", *fronts, 2)
+    assert said == "reply 1 of the primary\nreply 2 of the primary\n"
+
+
+@pytest.mark.zeroxide_only
+@pytest.mark.parametrize("model", [1, 2, 3])
+def test_freelance(programs, endpoint, model):
+    programs.start(f"guide/flserver{model}.py", endpoint("living"))
+    ends = endpoint("dead"), endpoint("living")
+    assert programs.run(f"guide/flclient{model}.py", *ends) == REPLIES
+
+
+def test_round_trips_and_requests_all_at_once(programs):
+    said = programs.run("guide/tripping.py", 100).splitlines()
+    for each, how in zip(said, ("one after the other", "all at once"), strict=True):
+        assert re.fullmatch(rf"{how}: \d+ requests/s", each)
+
+
+def test_capture_of_a_proxy(programs):
+    said = programs.run("guide/espresso.py", 10).splitlines()
+    assert len(said) == 10
+    assert {"subscription A", "subscription B"} < set(said)
+    assert set(said) <= {f"{what} {name}" for what in ("subscription", "update") for name in "AB"}
+
+
+def test_slow_subscriber_ends(programs):
+    said = programs.run("guide/suisnail.py", 20)
+    assert re.fullmatch(
+        r"cannot keep up: an update after \d+ others is more than 20 ms old\n", said
+    )
+
+
+@pytest.mark.zeroxide_only
+def test_last_value_cache(programs, endpoint):
+    ends = endpoint("publishers"), endpoint("subscribers")
+    programs.start("guide/lvcache.py", *ends)
+    publisher = programs.start("guide/pathopub.py", ends[0], 1000)
+    assert line(publisher) == "published on 1000 topics"
+    assert programs.run("guide/pathosub.py", ends[1]) == "Save Roger\n"
+
+
+@pytest.mark.zeroxide_only
+def test_clone(programs, endpoint):
+    states = endpoint("state-of-primary"), endpoint("state-of-backup")
+    servers = endpoint("primary"), endpoint("backup")
+    programs.start("guide/clonesrv6.py", "primary", *servers, *states)
+    programs.start("guide/clonesrv6.py", "backup", *servers[::-1], *states[::-1])
+    assert programs.run("guide/clonecli6.py", *servers, 3) == "3 values\n"
+    assert programs.run("guide/clonecli6.py", *servers, 2) == "5 values\n"
