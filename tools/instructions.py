@@ -13,7 +13,6 @@ import json
 import os
 import platform
 import re
-import statistics
 import subprocess
 import sys
 import tempfile
@@ -140,8 +139,8 @@ def count(program: Path) -> tuple[dict[str, float], dict[str, dict[str, float]]]
             if total is None:
                 sys.exit(f"callgrind wrote no total for {name}")
             tries.setdefault(name, []).append(int(total[1]) / int(times))
-            # Of several tries, the median: other threads get in the way of some.
-            counts[name] = round(statistics.median(tries[name]), 1)
+            # Of several tries, the lower quartile: other threads add to the count of some.
+            counts[name] = round(sorted(tries[name])[len(tries[name]) // 4], 1)
             if name in SHOWN:
                 functions[name] = functions_in(Path(f"{out}.{number}"), int(times), counts[name])
         return counts, functions
