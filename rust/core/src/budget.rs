@@ -1,28 +1,31 @@
-//! What the peers of one context may make it hold together: the [`Budget`], and the [`Share`] of each connection.
+//! Limits what the peers of one context can make it hold together: the [`Budget`], and the [`Share`] of each
+//! connection.
 //!
 //! Three things count, each with the memory that it takes: bytes that were read and are not decoded, messages that are
-//! not complete, and messages that the application has not received yet. Subscriptions do not: they have a limit for each
-//! peer. A connection looks at the budget when it has grown by [`STEP`], not for each message. Messages that the
-//! application receives are not taken off at once: when the budget seems to be used up, all accounts are counted again.
+//! incomplete, and messages that the application has not received yet. Subscriptions do not count, because they have a
+//! limit per peer. A connection checks the budget when it has grown by [`STEP`], not for each message. Messages that
+//! the application receives are not subtracted at once: when the budget seems to be used up, all accounts are counted
+//! again.
 //!
 //! # Connections that hold little
 //!
-//! A connection gets an account when [`STEP`] bytes have come. Until then it does not look, does not wait, and counts with
-//! [`CONNECTION`]. Later, it goes on as long as it holds less than [`LITTLE`], whatever the others hold, and even when
-//! memory is short. So a greedy peer cannot silence the other sockets of its context. The price is that these connections
-//! together may take [`LITTLE`] and one read of 64 KiB each, beyond the budget: 192 MiB for a thousand. The file descriptors
-//! of the process limit their number, and so does [`Budget::admits`]. What a connection leaves behind when it ends is
-//! counted, however little it is, so that a peer gains nothing by coming back again and again.
+//! A connection gets an account when [`STEP`] bytes have arrived. Until then it does not check the budget, does not
+//! wait, and counts as [`CONNECTION`]. After that, it may continue while it holds less than [`LITTLE`], even if the
+//! other connections hold too much or memory is short. So a greedy peer cannot silence the other sockets of its
+//! context. The price is that each of these connections may take [`LITTLE`] and one read of 64 KiB beyond the budget,
+//! which is 192 MiB for a thousand connections. Their number is limited by the file descriptors of the process and by
+//! [`Budget::admits`]. Messages that a connection leaves behind when it ends are counted, even if they are small, so
+//! that a peer gains nothing by reconnecting again and again.
 //!
 //! # The others
 //!
-//! Three quarters of the budget go to those that come first. The rest is for connections that hold less than an equal share
-//! of it. A connection that may not grow is not read from. If it has begun a message, and would have to wait even if the
-//! application received everything that waits, then the messages that are begun and not complete are too much. In that
-//! case the connection that has begun most is ended, unless it completes its message first.
+//! Three quarters of the budget go to the connections that use them first. The rest is for connections that hold less
+//! than an equal share of it. A connection that may not grow is not read from. If it has begun a message, and would
+//! have to wait even if the application received everything that waits, then the incomplete messages are too large. In
+//! that case, the connection with the largest incomplete message is ended, unless it completes its message first.
 //!
-//! Memory may be short although the budget is not used up. So before a connection grows, or another one is let in, it is
-//! made sure that there is [a reserve](memory::leaves_reserve).
+//! Memory may be short although the budget is not used up. So before a connection grows or another one is admitted, the
+//! budget checks that there is [a reserve](memory::leaves_reserve).
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -33,26 +36,27 @@ use slab::Slab;
 use crate::pipe::{Inbound, Pipe};
 use crate::sys::memory;
 
-/// By how much a connection grows until it looks.
+/// Growth of a connection after which it checks the budget.
 const STEP: u64 = 64 << 10;
-/// A connection that holds less than this goes on: a full read, and as much again that waits.
+/// A connection that holds less than this may always continue. It is enough for a full read, and for as much again that
+/// waits.
 const LITTLE: u64 = 2 * STEP;
-/// What a connection takes itself.
+/// The memory that a connection takes for itself.
 const CONNECTION: u64 = 8 << 10;
-/// By how much all connections may grow until there is another look at the reserve.
+/// Growth of all connections together after which the reserve is checked again.
 const RESERVE_STEP: u64 = 1 << 20;
-/// A peer that is not read from is looked at again after this time.
+/// Time after which a connection that is not read from is checked again.
 const PAUSE: Duration = Duration::from_millis(20);
-/// The accounts are not counted more often than this.
+/// Minimum time between two counts of the accounts.
 const COUNT_EVERY: Duration = Duration::from_millis(5);
 
 /// See the module text.
 pub(crate) struct Budget {
-    /// 0 = none.
+    /// In bytes; 0 means no limit.
     limit: AtomicU64,
-    /// What all connections hold, as they last reported it.
+    /// The bytes that all connections hold, as last reported.
     used: AtomicU64,
-    /// Up to this there was memory at the last look.
+    /// The last check found memory for `used` up to this value.
     assured: AtomicU64,
     connections: AtomicU64,
     accounts: Mutex<Accounts>,
@@ -61,59 +65,59 @@ pub(crate) struct Budget {
 #[derive(Default)]
 struct Accounts {
     living: Slab<Arc<Account>>,
-    /// What connections that ended left for the application.
+    /// Messages for the application from connections that have ended.
     left: Vec<Remains>,
-    /// At this length, `left` is swept.
+    /// The length at which `left` is swept.
     sweep_at: usize,
     last: Option<(Instant, Count)>,
 }
 
-/// What a connection holds.
+/// The bytes that a connection holds.
 struct Account {
-    /// What it has reported so far, without [`CONNECTION`].
+    /// The bytes that the connection has reported so far, without [`CONNECTION`].
     noted: AtomicU64,
-    /// The part of it that no application can receive, because it is not complete.
+    /// The part of that which no application can receive, because it belongs to an incomplete message.
     begun: AtomicU64,
-    /// The part of it that is room for more, between two messages.
+    /// The part of that which is spare room, between two messages.
     spare: AtomicU64,
     inbound: Mutex<Option<Inbound>>,
-    /// What it had begun when it was told to make room; 0 = it was not told.
+    /// The value of `begun` when the connection was told to make room; 0 if it was not.
     condemned: AtomicU64,
     holder: Weak<dyn Holder>,
 }
 
-/// What waits in a pipe whose connection has ended.
+/// The messages that wait in a pipe whose connection has ended.
 struct Remains {
     inbound: Inbound,
     noted: u64,
 }
 
-/// A connection.
+/// A connection that holds a share of the budget.
 pub(crate) trait Holder: Send + Sync {
-    /// It may have to go: its [`Share::has_to_go`] knows.
+    /// Notifies the connection that it may have to end. [`Share::has_to_go`] decides.
     fn on_condemned(&self);
 }
 
-/// All accounts, counted.
+/// The result of counting all accounts.
 #[derive(Clone, Copy, Default)]
 struct Count {
     used: u64,
     begun: u64,
-    /// The part of `used` that connections left when they ended.
+    /// The part of `used` that ended connections have left.
     left: u64,
 }
 
-/// What a connection may do.
+/// The budget's decision about a connection.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Ruling {
     Go,
-    /// Not be read from, until the time that [`Share::poll_timeout`] names.
+    /// The connection must not be read from until the time that [`Share::poll_timeout`] returns.
     Wait,
-    /// Nothing any more.
+    /// The connection must end.
     End,
 }
 
-/// A connection as the budget knows it. One that holds little costs no memory beside this.
+/// A connection's share of the budget. A connection that holds little costs no other memory.
 pub(crate) struct Share {
     budget: Arc<Budget>,
     look_at: u64,
@@ -121,7 +125,7 @@ pub(crate) struct Share {
     entry: Option<Box<Entry>>,
 }
 
-/// The account of a connection to which [`STEP`] bytes have come.
+/// The account of a connection for which [`STEP`] bytes have arrived.
 struct Entry {
     account: Arc<Account>,
     key: usize,
@@ -139,13 +143,14 @@ impl Budget {
         })
     }
 
-    /// Sets its size in bytes; 0 = unlimited.
+    /// Sets the budget in bytes; 0 means no limit.
     pub(crate) fn set_limit(&self, bytes: u64) {
         self.limit.store(bytes, Ordering::Relaxed);
     }
 
-    /// Whether there is room for another connection. When the budget is used up, there still is as long as the connections
-    /// themselves, and what ended ones left, take no more than a quarter of it: those who wait in a backlog did nothing.
+    /// Whether there is room for another connection. If the budget is used up, there still is while the connections
+    /// themselves and the messages of ended connections take at most a quarter of it, because the peers that wait in
+    /// the listen backlog have not used any of it.
     pub(crate) fn admits(&self) -> bool {
         if !memory::leaves_reserve(0) {
             return false;
@@ -159,7 +164,7 @@ impl Budget {
         count.used + CONNECTION <= limit || modest + count.left <= limit / 4
     }
 
-    /// A new connection.
+    /// Returns the share of a new connection.
     pub(crate) fn join(self: &Arc<Self>) -> Share {
         self.used.fetch_add(CONNECTION, Ordering::Relaxed);
         self.connections.fetch_add(1, Ordering::Relaxed);
@@ -175,7 +180,7 @@ impl Budget {
         self.accounts.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Reports that an account holds `held`. Returns what all connections hold now.
+    /// Records that an account holds `held`. Returns what all connections hold now.
     fn note(&self, account: &Account, held: u64) -> u64 {
         let before = account.noted.swap(held, Ordering::Relaxed);
         let change = held.wrapping_sub(before);
@@ -184,7 +189,7 @@ impl Budget {
             .wrapping_add(change)
     }
 
-    /// Counts what waits in a pipe that no connection writes to any more, until the application has received it.
+    /// Counts the messages in a pipe to which no connection writes any more, until the application has received them.
     fn leave(&self, inbound: Inbound) {
         let noted = inbound.weight();
         if noted == 0 {
@@ -193,15 +198,15 @@ impl Budget {
         self.used.fetch_add(noted, Ordering::Relaxed);
         let mut accounts = self.accounts();
         if accounts.left.len() >= accounts.sweep_at {
-            // A budget that is far from used up may never be counted, and each entry keeps a pipe. The list has to double
-            // first, so that ending a connection stays cheap.
+            // A budget that is far from used up may never be counted, and each entry keeps a pipe alive. The list has
+            // to double first, so that ending a connection stays cheap.
             self.sweep(&mut accounts.left);
             accounts.sweep_at = 2 * accounts.left.len() + 64;
         }
         accounts.left.push(Remains { inbound, noted });
     }
 
-    /// Removes what was received. Returns what is left.
+    /// Removes the messages that were received. Returns the weight of the rest.
     fn sweep(&self, left: &mut Vec<Remains>) -> u64 {
         let mut sum = 0;
         left.retain_mut(|it| {
@@ -215,7 +220,7 @@ impl Budget {
         sum
     }
 
-    /// Whether there is memory for growing on.
+    /// Whether there is memory to grow further.
     fn has_memory(&self, used: u64) -> bool {
         let assured = self.assured.load(Ordering::Relaxed);
         let near = used <= assured && assured <= used + 4 * RESERVE_STEP;
@@ -229,7 +234,7 @@ impl Budget {
         there
     }
 
-    /// Counts all accounts, unless that was done a moment ago.
+    /// Counts all accounts, unless they were counted less than [`COUNT_EVERY`] ago.
     fn count(&self) -> Count {
         let mut accounts = self.accounts();
         let now = Instant::now();
@@ -255,7 +260,7 @@ impl Budget {
         count
     }
 
-    /// Whether `account` has begun most. If it is another, its holder is called.
+    /// Whether `account` has the largest incomplete message. If another account has, its holder is notified.
     fn is_worst(&self, account: &Arc<Account>) -> bool {
         let accounts = self.accounts();
         let living = accounts.living.iter().map(|(_, account)| account);
@@ -279,14 +284,14 @@ impl Account {
         self.inbound.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whole messages that wait for the application.
+    /// The weight of the complete messages that wait for the application.
     fn waiting(&self) -> u64 {
         self.inbound().as_ref().map_or(0, Inbound::weight)
     }
 }
 
 impl Share {
-    /// The connection writes what it receives to this pipe from now on.
+    /// Sets the pipe to which the connection writes what it receives.
     pub(crate) fn follow(&mut self, pipe: &Pipe) {
         if let Some(before) = self.inbound.replace(pipe.inbound()) {
             self.budget.leave(before);
@@ -297,15 +302,15 @@ impl Share {
         self.forget_look();
     }
 
-    /// Whether it is time for a [`look`](Self::look): `gross` is what the connection has ever written to its pipe, and what
-    /// is not decoded.
+    /// Whether it is time for a [`look`](Self::look). `gross` is what the connection has ever written to its pipe, plus
+    /// the bytes that are not decoded.
     #[inline]
     pub(crate) fn is_due(&self, gross: u64) -> bool {
         gross >= self.look_at
     }
 
-    /// Reports what was received and is not complete, with the room for it, and whether that is the middle of a message.
-    /// Finds out whether the connection may go on.
+    /// Reports `open`, the size of what is incomplete with the room for it, and whether this is the middle of a
+    /// message. Returns whether the connection may continue.
     #[cold]
     pub(crate) fn look(
         &mut self,
@@ -340,26 +345,26 @@ impl Share {
         ruling
     }
 
-    /// When a peer that is not read from is to be looked at again.
+    /// When to check a connection again that is not read from.
     pub(crate) fn poll_timeout(&self) -> Option<Instant> {
         self.entry.as_ref().and_then(|entry| entry.pause)
     }
 
-    /// Forgets this time if it has come. A peer that still may not be read from gets another one when it is looked at.
+    /// Clears that time if it has passed. If the peer still may not be read from, the next check sets another one.
     pub(crate) fn handle_timeout(&mut self, now: Instant) {
         if let Some(entry) = &mut self.entry {
             entry.pause.take_if(|at| *at <= now);
         }
     }
 
-    /// Whether the connection, which is in the middle of a message, was condemned for this message.
+    /// Whether the connection, which is in the middle of a message, must end because of this message.
     #[inline]
     pub(crate) fn has_to_go(&self, open: impl FnOnce() -> u64) -> bool {
         let entry = self.entry.as_ref();
         entry.is_some_and(|entry| entry.account.has_to_go(open))
     }
 
-    /// Whether to [settle](Self::settle).
+    /// Whether to call [`settle`](Self::settle).
     #[inline]
     pub(crate) fn is_unsettled(&self, open: impl FnOnce() -> u64) -> bool {
         self.entry.as_ref().is_some_and(|entry| {
@@ -370,8 +375,8 @@ impl Share {
         })
     }
 
-    /// Reports as [`look`](Self::look) does, and asks nothing. When a connection has read what there was, this is the state
-    /// in which it may stay silent for long.
+    /// Reports like [`look`](Self::look), but does not ask for a ruling. This is the state in which a connection that
+    /// has read everything may stay silent for long.
     #[cold]
     pub(crate) fn settle(&mut self, open: u64, in_message: bool) {
         if let Some(entry) = &self.entry {
@@ -380,7 +385,7 @@ impl Share {
         }
     }
 
-    /// The connection is over; another one may follow.
+    /// Records that the connection has ended. Another one may follow.
     pub(crate) fn lost(&mut self) {
         if let Some(entry) = &mut self.entry {
             entry.pause = None;
@@ -390,7 +395,7 @@ impl Share {
         self.forget_look();
     }
 
-    /// What it was measured by is gone.
+    /// Resets the next check, because its reference value is not valid any more.
     fn forget_look(&mut self) {
         self.look_at = if self.entry.is_some() { 0 } else { STEP };
     }
@@ -410,8 +415,8 @@ impl Account {
         self.open() + self.waiting()
     }
 
-    /// Returns what it holds now. A connection that has begun less than before has completed the message that it was
-    /// condemned for, and is pardoned.
+    /// Records `open` and returns what the connection holds now. If the connection has begun less than before, it has
+    /// completed the message for which it was condemned, and the condemnation is removed.
     fn report(&self, open: u64, in_message: bool) -> u64 {
         let (begun, spare) = if in_message { (open, 0) } else { (0, open) };
         self.begun.store(begun, Ordering::Relaxed);
@@ -423,7 +428,7 @@ impl Account {
     }
 }
 
-/// What a connection may do, and by how much it may grow until it looks again.
+/// Returns what a connection may do, and by how much it may grow until the next check.
 fn rule(budget: &Budget, account: &Arc<Account>, open: u64, in_message: bool) -> (Ruling, u64) {
     let held = account.report(open, in_message);
     let used = budget.note(account, held);
@@ -470,7 +475,7 @@ impl Drop for Share {
         if let Some(entry) = &self.entry {
             let mut accounts = budget.accounts();
             accounts.living.try_remove(entry.key);
-            // Under the lock: a count would report it again otherwise.
+            // Under the lock, because otherwise a count could report the account again.
             budget.note(&entry.account, 0);
         }
         if let Some(inbound) = self.inbound.take() {
@@ -548,7 +553,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_quarter_is_for_those_that_hold_little() {
+    fn the_last_quarter_is_for_connections_that_hold_little() {
         let budget = budget(400 * MIB);
         let (mut greedy, mut modest) = (Peer::of(&budget), Peer::of(&budget));
         let (mut near, far) = pipes();
@@ -562,7 +567,7 @@ mod tests {
         assert_eq!(modest.begins(10 * MIB), Ruling::Go);
         assert_eq!(modest.begins(49 * MIB), Ruling::Go);
         later(&budget);
-        // The application has only to receive.
+        // The application only has to receive.
         assert_eq!(modest.begins(90 * MIB), Ruling::Wait);
         drop(far);
         later(&budget);
@@ -571,31 +576,31 @@ mod tests {
     }
 
     #[test]
-    fn a_budget_that_is_used_up_holds_back_no_connection_that_holds_little() {
+    fn a_used_up_budget_does_not_hold_back_small_connections() {
         let budget = budget(4 * MIB);
         let (mut greedy, mut small) = (Peer::of(&budget), Peer::of(&budget));
         let (mut near, _far) = pipes();
         greedy.share.follow(&near);
         write(&mut near, 9 * MIB);
         assert_eq!(greedy.waits(), Ruling::Wait);
-        // As long as little has come, it does not even look.
+        // While little has arrived, the connection does not even check the budget.
         assert!(!small.share.is_due(STEP - 1));
         assert!(small.share.entry.is_none());
         for held in [0, 100, STEP, LITTLE - 1] {
             assert_eq!(small.begins(held), Ruling::Go);
             assert_eq!(small.looks(held, false), Ruling::Go);
         }
-        // It looks again before it has more than that.
+        // It checks the budget again before it holds more than that.
         assert!(small.share.is_due(LITTLE));
         // An equal share of the last quarter is not little, and still allowed.
         assert_eq!(small.begins(MIB / 2 - 1), Ruling::Go);
         assert_eq!(small.begins(MIB / 2), Ruling::Wait);
-        // A new one is let in.
+        // A new connection is admitted.
         assert!(budget.admits());
     }
 
     #[test]
-    fn connections_that_hold_nothing_are_let_in_up_to_a_quarter() {
+    fn connections_that_hold_nothing_are_admitted_up_to_a_quarter() {
         let budget = budget(4 * MIB);
         let mut greedy = Peer::of(&budget);
         assert_eq!(greedy.begins(MIB), Ruling::Go);
@@ -612,7 +617,7 @@ mod tests {
     }
 
     #[test]
-    fn of_messages_that_can_never_be_completed_the_largest_goes() {
+    fn the_largest_of_too_large_messages_ends_its_connection() {
         let budget = budget(100 * MIB);
         let mut peers: Vec<Peer> = (0..3).map(|_| Peer::of(&budget)).collect();
         for (peer, size) in peers.iter_mut().zip([20, 30, 24]) {
@@ -628,12 +633,12 @@ mod tests {
         assert_eq!(peers[0].begins(23 * MIB), Ruling::Go);
         assert_eq!(peers[1].begins(25 * MIB), Ruling::Go);
         later(&budget);
-        // Alone too large.
+        // The message alone is too large.
         assert_eq!(peers[1].begins(80 * MIB), Ruling::End);
     }
 
     #[test]
-    fn a_peer_that_completed_its_message_is_pardoned() {
+    fn a_peer_that_completes_its_message_may_stay() {
         let budget = budget(100 * MIB);
         let (mut large, mut other) = (Peer::of(&budget), Peer::of(&budget));
         for settles in [true, false] {
@@ -642,7 +647,7 @@ mod tests {
             later(&budget);
             assert_eq!(other.begins(40 * MIB), Ruling::Wait);
             assert!(large.told.0.swap(false, Ordering::Relaxed));
-            // It has begun another one by the time that it finds out.
+            // The peer has begun another message by the time it finds out.
             let now = 100;
             assert!(!large.share.has_to_go(|| now));
             if settles {
@@ -654,7 +659,7 @@ mod tests {
             }
             later(&budget);
             assert_eq!(other.begins(40 * MIB), Ruling::Go);
-            // Not even a larger message is too much now.
+            // Not even a larger message is too large now.
             assert!(!large.share.has_to_go(|| 55 * MIB));
             assert_eq!(other.begins(0), Ruling::Go);
             assert_eq!(large.begins(55 * MIB), Ruling::Go);
@@ -663,17 +668,17 @@ mod tests {
     }
 
     #[test]
-    fn the_worst_is_found_by_what_it_holds_now_and_room_between_messages_is_not_begun() {
+    fn the_worst_account_is_judged_by_its_current_incomplete_message() {
         let budget = budget(100 * MIB);
         let (mut silent, mut other) = (Peer::of(&budget), Peer::of(&budget));
         assert_eq!(silent.begins(20 * MIB), Ruling::Go);
-        // It read more than that in one go, and nothing since.
+        // The connection has read more than that since the check, and then nothing.
         assert!(silent.share.is_unsettled(|| 40 * MIB));
         silent.share.settle(40 * MIB, true);
         later(&budget);
         assert_eq!(other.begins(38 * MIB), Ruling::Wait);
         assert!(silent.is_told());
-        // Its message is complete, and the room is still there.
+        // Its message is complete, and the room is still allocated.
         silent.share.settle(40 * MIB, false);
         later(&budget);
         assert_eq!(other.begins(70 * MIB), Ruling::Wait);
@@ -683,7 +688,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_peer_has_left_counts_until_it_is_received() {
+    fn messages_of_an_ended_connection_count_until_they_are_received() {
         let budget = budget(10 * MIB);
         let (mut near, far) = pipes();
         let mut gone = Peer::of(&budget);
@@ -700,7 +705,7 @@ mod tests {
     }
 
     #[test]
-    fn what_many_small_peers_have_left_counts_although_none_had_an_account() {
+    fn messages_of_ended_small_connections_count_without_an_account() {
         let budget = budget(10 * MIB);
         let mut far_ends = Vec::new();
         while budget.admits() {
@@ -712,7 +717,7 @@ mod tests {
             far_ends.push(far);
             assert!(far_ends.len() < 1000);
         }
-        // One that comes back to another pipe, too.
+        // The same holds for a peer that comes back to another pipe.
         let (mut near, far) = pipes();
         let mut back = budget.join();
         back.follow(&near);
@@ -727,7 +732,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_received_after_its_connection_ended_leaves_nothing_behind() {
+    fn messages_received_after_their_connection_ended_leave_no_entry() {
         let budget = budget(400 * MIB);
         for _ in 0..10_000 {
             let (mut near, far) = pipes();
@@ -743,7 +748,7 @@ mod tests {
     }
 
     #[test]
-    fn a_connection_that_ends_takes_no_other_account() {
+    fn a_connection_that_ends_removes_only_its_own_account() {
         let budget = budget(400 * MIB);
         std::thread::scope(|scope| {
             for _ in 0..4 {
@@ -767,7 +772,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pause_that_is_over_is_not_waited_for_again() {
+    fn a_pause_that_has_passed_is_cleared() {
         let budget = budget(MIB);
         let (mut near, _far) = pipes();
         let mut peer = Peer::of(&budget);

@@ -1,4 +1,5 @@
-//! Where a connecting session tries next, and when: the addresses of its endpoint and the backoff between rounds.
+//! Decides where and when a connecting session tries next: the addresses of its endpoint, and the backoff between
+//! rounds.
 
 mod attempt;
 
@@ -19,24 +20,24 @@ pub(crate) struct Connecter {
     targets: VecDeque<Target>,
     attempt: Attempt<Turn>,
     backoff: Backoff,
-    /// RECONNECT_STOP
+    /// The bits of RECONNECT_STOP.
     stop: i32,
     stopped: bool,
 }
 
-/// What RECONNECT_STOP may make the end of all attempts; its bits.
+/// An event after which RECONNECT_STOP may end all attempts. The values are its bits.
 #[derive(Clone, Copy)]
 pub(crate) enum Setback {
-    /// Nobody listens there.
+    /// No socket listens at the address.
     Refused = 1,
-    /// The peer is not one that the socket can talk to.
+    /// The handshake failed, so the socket cannot talk to the peer.
     Handshake = 2,
     /// The application has disconnected.
     Disconnect = 4,
 }
 
 impl Connecter {
-    /// `seed` makes the jitter of this connecter differ from that of others.
+    /// `seed` makes the jitter of this connecter differ from that of other connecters.
     pub(crate) fn new(
         transport: &'static dyn ByteTransport,
         address: &str,
@@ -55,7 +56,7 @@ impl Connecter {
         }
     }
 
-    /// This has happened: the round that goes on may be the last.
+    /// Records a setback. If RECONNECT_STOP names it, the current round is the last.
     pub(crate) fn suffer(&mut self, setback: Setback) {
         self.stopped |= self.stop & setback as i32 != 0;
     }
@@ -68,7 +69,7 @@ impl Connecter {
         }
     }
 
-    /// Until when others wait for the attempt that is under way.
+    /// Until when other sessions wait for the attempt that is under way.
     pub(crate) fn patience(&self) -> Option<Instant> {
         match self.attempt {
             Attempt::None | Attempt::Queued(_) => None,
@@ -76,7 +77,7 @@ impl Connecter {
         }
     }
 
-    /// Returns the turn to give back if there is one.
+    /// Handles an event of the attempt. Returns the turn to give back if there is one.
     pub(crate) fn on_attempt(&mut self, event: AttemptEvent<Turn>) -> Option<Turn> {
         let (next, turn) = mem::take(&mut self.attempt).next(event);
         self.attempt = next;
@@ -88,28 +89,28 @@ impl Connecter {
         self.stopped
     }
 
-    /// The addresses of this round.
+    /// Sets the addresses of this round.
     pub(crate) fn set_targets(&mut self, targets: Vec<Target>) {
         self.targets = targets.into();
     }
 
-    /// The next address of this round.
+    /// Removes and returns the next address of this round.
     pub(crate) fn next_target(&mut self) -> Option<Target> {
         self.targets.pop_front()
     }
 
-    /// An address that was not tried: it is the next one again.
+    /// Puts back an address that was not tried, as the next one.
     pub(crate) fn put_back(&mut self, target: Target) {
         self.targets.push_front(target);
     }
 
-    /// A connection was made: the next round starts without delay piled up.
+    /// Records that a connection was made. The backoff starts again with its shortest delay.
     pub(crate) fn succeeded(&mut self) {
         self.targets = VecDeque::new();
         self.backoff.reset();
     }
 
-    /// How long to wait before the next round; `None` = never again.
+    /// How long to wait before the next round; `None` means that there is no further round.
     pub(crate) fn next_delay(&mut self) -> Option<Duration> {
         if self.stopped {
             return None;
@@ -118,8 +119,8 @@ impl Connecter {
     }
 }
 
-/// Delays between attempts: constant plus jitter, or doubling up to a limit with jitter, so that a thousand clients do
-/// not come back in the same instant.
+/// Delays between rounds: constant with jitter, or doubling up to a limit with jitter. The jitter keeps a thousand
+/// clients from coming back in the same instant.
 struct Backoff {
     base: Option<Duration>,
     max: Option<Duration>,
@@ -143,18 +144,18 @@ impl Backoff {
     }
 
     fn next(&mut self) -> Option<Duration> {
-        // A zero interval means "at once" to its users; a millisecond keeps it from being a busy loop.
+        // Users who set a zero interval want no delay. One millisecond keeps it from being a busy loop.
         let base = self.base?.max(Duration::from_millis(1));
         let Some(max) = self.max else {
             return Some(base + self.jitter(base));
         };
         let delay = self.current.max(base);
         self.current = (delay * 2).min(max);
-        // Between half of the delay and the whole: spread out, but still growing.
+        // Between half of the delay and all of it: spread out, but still growing.
         Some(delay / 2 + self.jitter(delay / 2))
     }
 
-    /// Between nothing and `span`.
+    /// A random duration from zero up to `span`.
     fn jitter(&mut self, span: Duration) -> Duration {
         self.random ^= self.random << 13;
         self.random ^= self.random >> 7;
@@ -171,7 +172,7 @@ mod tests {
     const MS: Duration = Duration::from_millis(1);
 
     #[test]
-    fn constant_interval_has_jitter_below_itself() {
+    fn a_constant_interval_has_jitter_below_the_interval() {
         let mut backoff = Backoff::new(Some(100 * MS), None, 7);
         let delays: Vec<_> = (0..50).filter_map(|_| backoff.next()).collect();
         assert_eq!(delays.len(), 50);
@@ -183,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn doubling_stops_at_the_limit_and_starts_anew_after_success() {
+    fn doubling_stops_at_the_limit_and_starts_again_after_success() {
         let mut backoff = Backoff::new(Some(100 * MS), Some(800 * MS), 7);
         let delays: Vec<_> = (0..8).filter_map(|_| backoff.next()).collect();
         assert!(delays[0] <= 100 * MS);

@@ -1,7 +1,7 @@
-//! The loop of an I/O thread, and the handle by which others reach it.
+//! The loop of an I/O thread, and the handle by which other threads reach it.
 //!
-//! A turn: wait, note the time, dispatch ready descriptors, then commands, then timers, then what was deferred. A
-//! handler that panics is dropped; its neighbours and the process go on.
+//! A turn waits, notes the time, and dispatches ready descriptors, then commands, then timers, then deferred work. A
+//! handler that panics is dropped. The other handlers and the process continue.
 
 use std::os::fd::BorrowedFd;
 use std::panic::{self, AssertUnwindSafe};
@@ -18,7 +18,7 @@ pub(crate) use crate::sys::selector::Interest;
 use crate::sys::selector::{Events, Selector};
 use crate::sys::thread::{self, ThreadSettings};
 
-/// Reaches an I/O thread from anywhere.
+/// A handle to an I/O thread, which any thread can use.
 #[derive(Clone)]
 pub(crate) struct IoHandle {
     mailbox: Arc<Mailbox>,
@@ -36,7 +36,8 @@ impl IoHandle {
         self.mailbox.post(Command::Wake(handler));
     }
 
-    /// Changes what of a descriptor the thread watches for the handler `token`. False when it does not watch it.
+    /// Changes what the thread watches of a descriptor for the handler `token`. Returns false if the thread does not
+    /// watch the descriptor.
     pub(crate) fn watch(&self, token: Token, fd: BorrowedFd<'_>, interest: Interest) -> bool {
         self.selector.modify(fd, token.0 as u64, interest).is_ok()
     }
@@ -51,7 +52,7 @@ impl IoHandle {
 pub(crate) fn spawn(settings: ThreadSettings) -> Result<(IoHandle, JoinHandle<()>)> {
     let mailbox = Arc::new(Mailbox::new()?);
     let selector = Arc::new(Selector::new()?);
-    // Emptying it makes room in it, which is no news.
+    // Input only: emptying the mailbox makes room in it, which must not wake the thread.
     selector.add_for(mailbox.descriptor(), MAILBOX, Interest::Input)?;
     let handle = IoHandle {
         mailbox: mailbox.clone(),
@@ -68,8 +69,8 @@ pub(crate) fn spawn(settings: ThreadSettings) -> Result<(IoHandle, JoinHandle<()
 /// The mailbox's own key among the tokens.
 const MAILBOX: u64 = u64::MAX;
 
-/// The thread ends: so do its handlers, those included that it has only just been given. They hold descriptors, and
-/// some hold each other.
+/// Ends all handlers when the thread ends, including those that it has just received. They hold descriptors, and some
+/// hold each other.
 fn end(mailbox: &Mailbox, io: &mut Reactor) {
     for handler in io.all() {
         guarded(&*handler, io, |handler, io| {
@@ -128,7 +129,7 @@ fn wait(mailbox: &Mailbox, io: &mut Reactor, events: &mut Events) {
         io.next_timer()
     };
     let waited = io.selector().wait(events, deadline);
-    // An interrupted or failed wait is an empty one: the loop turns and waits again.
+    // An interrupted or failed wait has no events. The loop turns and waits again.
     if waited.is_err() {
         events.clear();
     }
@@ -147,8 +148,8 @@ fn guarded(
     io: &mut Reactor,
     call: impl FnOnce(&dyn EventHandler, &mut Reactor),
 ) {
-    // The reactor holds no half-made state across a handler's call, and a handler that panicked is given up, so
-    // nobody sees what it left broken.
+    // The reactor holds no inconsistent state across a handler's call. A handler that panicked is given up, so its own
+    // state is not used again.
     if panic::catch_unwind(AssertUnwindSafe(|| call(handler, io))).is_err() {
         let _ = panic::catch_unwind(AssertUnwindSafe(|| handler.on_end(io, End::Panicked)));
     }

@@ -1,4 +1,4 @@
-//! Accepts connections for one bound endpoint and makes a session of each.
+//! Accepts connections for one bound endpoint and starts a session for each.
 
 mod stage;
 mod vouched;
@@ -23,21 +23,22 @@ use crate::sys::errno;
 use crate::sys::selector::Readiness;
 use crate::transports::{ByteTransport, Listen, Stream};
 
-/// How long to leave a listener alone after accepting, or being told of connections, failed for want of descriptors or
-/// memory. The backlog keeps the peers meanwhile.
+/// How long to pause a listener after it could not accept or watch connections because descriptors or memory ran out.
+/// The peers wait in the backlog meanwhile.
 const PAUSE: Duration = Duration::from_millis(100);
-/// How many connections are accepted in one turn of the I/O thread.
+/// Maximum number of connections accepted in one turn of the I/O thread.
 const ACCEPTS_PER_TURN: usize = 64;
-/// How many connections may fail in a turn. More look like a failure of the listener's, which trying again would only
-/// make a busy one.
+/// Maximum number of connections that may fail in a turn. If more fail, the listener itself seems to have failed, and
+/// trying again at once would only keep the thread busy.
 const FAILURES_MAX: usize = 16;
-/// How many of its peers may be in their handshake for good; there are twice as many at times.
+/// How many peers may stay in their handshake. There may be up to twice as many for a while.
 const JOINING_MAX: usize = 1024;
-/// While there is no room for more, so many of them have to finish in such a time; otherwise the oldest make room. A crowd
-/// that comes at once, as after a restart, is served in its turn; those that only keep others out are not.
+/// While there is no room for more, at least PROGRESS_MIN peers have to finish their handshake in PROGRESS_TIME, or the
+/// oldest ones are disconnected. So a crowd that connects at once, as after a restart, is served in turn, but peers
+/// that only keep others out are not.
 const PROGRESS_MIN: usize = 64;
 const PROGRESS_TIME: Duration = Duration::from_millis(500);
-/// How often to look whether there is room.
+/// Interval of the checks whether there is room.
 const ROOM_PAUSE: Duration = Duration::from_millis(5);
 
 /// See the module text.
@@ -58,9 +59,9 @@ struct State {
     listen: Option<Box<dyn Listen>>,
     token: Option<Token>,
     guard: Option<LiveGuard>,
-    /// Sessions made here that may still be in their handshake, oldest first.
+    /// Sessions started here that may still be in their handshake, oldest first.
     joining: VecDeque<Weak<Session>>,
-    /// Since when there has been no room for more of them, and how many have finished their handshake since.
+    /// Since when there has been no room for more sessions, and how many have finished their handshake since.
     crowded: Option<Crowd>,
     memory: Vouched,
 }
@@ -70,21 +71,21 @@ struct Crowd {
     joined: usize,
 }
 
-/// What a listener passes on to its sessions.
+/// The data that a listener passes on to its sessions.
 pub(crate) struct ListenerSeed {
     pub(crate) registry: Arc<Registry>,
     pub(crate) port: Arc<dyn SocketPort>,
     pub(crate) options: Arc<Options>,
     pub(crate) socket_type: SocketType,
-    /// Numbers the bind call, for the socket.
+    /// The socket's number for the bind call.
     pub(crate) source: u64,
 }
 
 impl Listener {
-    /// Binds `address` now and starts to accept.
+    /// Binds `address` and starts to accept.
     ///
     /// # Errors
-    /// What the transport says of the address; `NoThread` when no I/O thread may serve it.
+    /// The transport's error for the address; `NoThread` if no I/O thread may serve it.
     pub(crate) fn bind(
         seed: ListenerSeed,
         transport: &dyn ByteTransport,
@@ -132,8 +133,8 @@ impl Listener {
         &self.endpoint
     }
 
-    /// Stops listening before it returns, so that the address can be bound again. Connections in their handshake end;
-    /// those that the socket has a pipe of are the socket's to end.
+    /// Stops listening before it returns, so that the address can be bound again. Connections in their handshake end.
+    /// The socket has to end those whose pipes it has.
     pub(crate) fn close(&self) {
         let (listen, joining) = {
             let mut state = self.lock();
@@ -148,7 +149,7 @@ impl Listener {
         }
         if let Some(mut listen) = listen {
             let fd = listen.id();
-            // Closing the descriptor also takes it out of the reactor.
+            // Closing the descriptor also removes it from the selector.
             listen.close();
             self.emit(EventKind::Closed, fd);
         }
@@ -184,7 +185,7 @@ impl Listener {
         if let Some(until) = stage.paused_until()
             && until > io.now()
         {
-            // The timer that fires may be that of an earlier pause, which this one followed before it was served.
+            // The timer may belong to an earlier pause, which the current pause followed before the timer was served.
             return io.set_timer(token, until);
         }
         *stage = stage.next(Event::Resume);
@@ -197,13 +198,14 @@ impl Listener {
         }
         let mut pause = |io: &mut Reactor, time| stage.pause(io, token, time);
         if self.port.is_backlogged() {
-            // The peers wait in the backlog until the application has received what others left behind.
+            // The peers wait in the backlog until the application has received the messages that earlier connections
+            // left.
             return pause(io, PAUSE);
         }
         let mut failures = 0;
         for _ in 0..ACCEPTS_PER_TURN {
             if joining.len() >= 2 * JOINING_MAX && !self.make_room(joining, crowded, io.now()) {
-                // The peers wait in the backlog while those before them, who are in a hurry as well, shake hands.
+                // The peers wait in the backlog while the peers before them finish their handshakes.
                 return pause(io, ROOM_PAUSE);
             }
             if !memory.admits(io.now(), || self.registry.budget.admits()) {
@@ -223,7 +225,7 @@ impl Listener {
                 Ok(None) => return,
                 Err(error) => {
                     self.failed(&error);
-                    // Anything else concerns that one connection, which is gone already, or so it should.
+                    // Any other error should concern only this connection, which is gone already.
                     failures += 1;
                     if error.is_exhausted() || failures >= FAILURES_MAX {
                         return pause(io, PAUSE);
@@ -264,7 +266,7 @@ impl Listener {
         Ok(session)
     }
 
-    /// Whether there is room for another one in its handshake, now or because the oldest had to go.
+    /// Whether there is room for another session in its handshake, possibly because the oldest ones were disconnected.
     fn make_room(
         &self,
         joining: &mut VecDeque<Weak<Session>>,
@@ -332,7 +334,7 @@ impl Listener {
 }
 
 impl Stage {
-    /// Leaves the listener alone for a while.
+    /// Pauses the listener.
     fn pause(&mut self, io: &mut Reactor, token: Token, time: Duration) {
         let until = io.now() + time;
         *self = self.next(Event::Pause { until });
@@ -383,7 +385,7 @@ mod tests {
     use crate::registry::ContextUser;
     use crate::transports::{self, Opening, Target, Targets};
 
-    /// A transport whose listening descriptor no selector takes for as long as `broken` says so: that of a file.
+    /// A transport whose listening descriptor cannot be watched while `broken` is set, because it is that of a file.
     struct Unwatchable {
         broken: Arc<AtomicBool>,
     }
@@ -438,7 +440,7 @@ mod tests {
         }
     }
 
-    /// A socket that passes its events on.
+    /// A socket that passes its events to the test.
     struct Port {
         events: Sender<EventKind>,
     }
@@ -457,7 +459,7 @@ mod tests {
         }
 
         fn emit(&self, event: MonitorEvent) {
-            // The test may be over.
+            // The test may have ended.
             let _ = self.events.send(event.kind);
         }
     }
@@ -470,11 +472,11 @@ mod tests {
 
     fn wait_for(events: &Receiver<EventKind>, kind: EventKind) {
         let patience = Duration::from_secs(60);
-        while events.recv_timeout(patience).expect("the event comes") != kind {}
+        while events.recv_timeout(patience).expect("the event is emitted") != kind {}
     }
 
     #[test]
-    fn a_listener_that_cannot_be_watched_says_so_and_tries_again() {
+    fn a_listener_that_cannot_be_watched_reports_it_and_tries_again() {
         let (sender, events) = mpsc::channel();
         let port = Arc::new(Port { events: sender });
         let registry = Registry::new(ContextOptions::default());
@@ -497,7 +499,7 @@ mod tests {
         wait_for(&events, EventKind::AcceptFailed);
         broken.store(false, Ordering::Relaxed);
         let address = listener.endpoint().trim_start_matches("tcp://").to_owned();
-        // The first may be found in the backlog by the attempt itself, the second only by being told of.
+        // The listener's own retry may find the first peer in the backlog. The second one arrives only as an event.
         for _ in 0..2 {
             let _peer = TcpStream::connect(&address).unwrap();
             wait_for(&events, EventKind::Accepted);

@@ -1,5 +1,5 @@
-//! The way into an I/O thread: a queue of commands that any thread may post, and a descriptor that wakes the reader
-//! only when it sleeps.
+//! The mailbox of an I/O thread: a queue of commands that any thread may post, and a descriptor that wakes the reader
+//! only if it sleeps.
 
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::atomic::{AtomicBool, Ordering, fence};
@@ -35,21 +35,21 @@ impl Mailbox {
         if self.bell.ring() {
             self.wake.signal();
         }
-        // Ringing fences, as closing does: either the closer finds the command, or this finds it closed.
+        // `ring` fences, as `close` does. So either `close` finds the command, or this thread finds the mailbox closed.
         if self.closed.load(Ordering::Relaxed) {
             drop(self.queue.take_all());
         }
     }
 
-    /// Nobody will read any more; returns what is left. What is posted from now on is dropped: it would stay for ever,
-    /// since commands carry handlers, and handlers this mailbox.
+    /// Closes the mailbox and returns the commands that are left. Commands that are posted later are dropped. Otherwise
+    /// they would never be freed, because commands hold handlers, and handlers hold this mailbox.
     pub(crate) fn close(&self) -> Batch<Command> {
         self.closed.store(true, Ordering::Relaxed);
         fence(Ordering::SeqCst);
         self.queue.take_all()
     }
 
-    /// The reader is about to sleep on the descriptor. False when there is something to do instead.
+    /// Prepares the reader to sleep on the descriptor. Returns false if there are commands instead.
     pub(crate) fn sleep(&self) -> bool {
         self.bell.arm();
         if self.queue.is_empty() {
@@ -59,7 +59,8 @@ impl Mailbox {
         false
     }
 
-    /// The reader is awake: posting need not wake it. `readable` says that the descriptor was seen readable.
+    /// Records that the reader is awake, so posting need not wake it. `readable` says whether the descriptor was seen
+    /// readable.
     pub(crate) fn awake(&self, readable: bool) {
         self.bell.disarm();
         if readable {
@@ -67,7 +68,7 @@ impl Mailbox {
         }
     }
 
-    /// Everything posted so far, oldest first.
+    /// Removes and returns all commands posted so far, oldest first.
     pub(crate) fn take_all(&self) -> Batch<Command> {
         self.queue.take_all()
     }

@@ -1,14 +1,15 @@
 //! One end of a bidirectional message pipe.
 //!
-//! A pipe joins a socket to a session, or two sockets over inproc. Each direction is one lock-free queue of frames;
-//! whole messages only become visible with their last frame, so a reader never sees a torn one. The high-water mark
-//! counts whole messages, and their bytes if asked to. The writer that meets it stays ineligible until the reader has
-//! read down to the low-water mark, which is half of it, or [`ROOM_BYTES`] of large messages.
+//! A pipe joins a socket to a session, or two sockets over inproc. Each direction is one lock-free queue of frames. A
+//! message becomes visible with its last frame, so a reader never sees part of one. The high-water mark counts complete
+//! messages and, if a limit of bytes is set, their bytes. A writer that reaches the mark stays ineligible until the
+//! reader has read down to the low-water mark, which is half of the high-water mark, or has read [`ROOM_BYTES`] of
+//! large messages.
 //!
-//! A pipe does not know who owns its ends. When a sleeping reader must look again, room came back, or an end closed,
-//! the owner of the far end is told through [`PipeOwner`]; what it does with that (a command, an eventfd, a direct
-//! write to the wire) is its own business. This is what keeps pipe, mailbox and socket from knowing each other in a
-//! circle.
+//! A pipe does not know the types of its owners. When a sleeping reader has to look again, when there is room again, or
+//! when an end has closed, the owner of the far end is notified through [`PipeOwner`]. The owner decides how it reacts:
+//! with a command, an eventfd or a direct write to the wire. This keeps pipe, mailbox and socket from depending on each
+//! other in a circle.
 
 mod ends;
 mod far;
@@ -36,60 +37,61 @@ pub(crate) use self::line::{Line, Loan, Look};
 use self::runs::RunsCell;
 pub(crate) use self::weight::Inbound;
 
-/// Names a pipe within the socket that has it. It is not used again as long as the socket exists.
+/// Identifies a pipe within the socket that has it. It is not reused while the socket exists.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, PartialOrd, Ord)]
 pub struct PipeId(pub(crate) u64);
 
-/// What happened on the far side of a pipe.
+/// An event on the far side of a pipe.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum PipeEvent {
     /// Messages were published while this end's reader slept.
     Readable,
-    /// The far reader came down to its low-water mark while this end waited for room.
+    /// The far reader has reached its low-water mark while this end waited for room.
     Writable,
-    /// The far end closed; what it published before can still be read.
+    /// The far end closed. The messages that it published before can still be read.
     Closed,
-    /// The connection behind the pipe finished its handshake: [`Pipe::peer`] is current.
+    /// The connection behind the pipe finished its handshake, so [`Pipe::peer`] is current.
     Ready,
-    /// The connection behind the pipe was lost; the pipe lives on and will be `Ready` again.
+    /// The connection behind the pipe was lost. The pipe remains and becomes `Ready` again.
     Disconnected,
-    /// Messages left for the peer's kernel while this end waited for that (see [`Pipe::wait_sent`]).
+    /// Messages were handed to the kernel while this end waited for that (see [`Pipe::wait_sent`]).
     Sent,
-    /// The far end gathers messages until this end's owner has come to [`Pipe::ask`] for them.
+    /// The far end gathers messages until this end's owner [asks](Pipe::ask) for them.
     Gathering,
-    /// The far end has asked for what is being gathered.
+    /// The far end has asked for the messages that are being gathered.
     Asked,
 }
 
-/// So many bytes are room enough for a writer that waits, however far the low-water mark is. Half of a thousand large
-/// messages would be memory that the allocator gives back to the system, and asks for again.
+/// Number of bytes after which a waiting writer has room, however far the low-water mark is. Waiting for half of a
+/// thousand large messages would make the allocator return their memory to the system and request it again.
 const ROOM_BYTES: u64 = 1 << 20;
 
-/// The kind of the mark between two connections. Commands end in the engine, so a pipe has no other use for it.
+/// The kind of frame that marks the boundary between two connections. The engine handles commands itself, so a pipe has
+/// no other use for this kind.
 const LAPSE: FrameKind = FrameKind::Command;
 
-/// Whether a message is the mark that [`Pipe::mark_lapse`] leaves.
+/// Whether a message is the mark that [`Pipe::mark_lapse`] writes.
 pub(crate) fn is_lapse(message: &Message) -> bool {
     message.head().kind() == LAPSE
 }
 
-/// Whoever holds an end of a pipe. Called from the thread that works on the far end, possibly under that side's lock,
-/// so an implementation may only enqueue, wake, or `try_lock`.
+/// The owner of an end of a pipe. It is called from the thread that works on the far end, possibly under that side's
+/// lock, so an implementation may only enqueue, wake, or `try_lock`.
 pub trait PipeOwner: Send + Sync {
-    /// Something happened to the pipe that this owner calls `id`.
+    /// Handles an event of the pipe that this owner calls `id`.
     fn on_pipe(&self, id: PipeId, event: PipeEvent);
 
-    /// The connection that this owner serves with the pipe, for the thread that waits at the far end.
+    /// Returns the connection that this owner serves with the pipe, for the thread that waits at the far end.
     fn line(self: Arc<Self>, id: PipeId) -> Option<Arc<dyn Line>> {
         let _ = id;
         None
     }
 }
 
-/// What one end brings to a new pipe.
+/// The settings of one end of a new pipe.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct PipeConfig {
-    /// What this end wants to be the limit of what it writes, and of what it reads.
+    /// The limits that this end sets for what it writes and for what it reads.
     pub limit_out: Option<Limit>,
     /// See `limit_out`.
     pub limit_in: Option<Limit>,
@@ -97,35 +99,36 @@ pub struct PipeConfig {
     pub conflate: bool,
 }
 
-/// One end of a pipe. Dropping it closes it: the far end reads what was flushed, then sees the end.
+/// One end of a pipe. Dropping it closes it: the far end reads everything that was flushed, and then finds the pipe
+/// closed.
 pub struct Pipe {
     tx: Producer<Frame>,
     rx: Consumer<Frame>,
     shared: Arc<Shared>,
     side: usize,
-    /// Whole messages written and read at this end.
+    /// Complete messages written and read at this end.
     written: u64,
     read: u64,
     bytes_written: u64,
     bytes_read: u64,
-    /// Parts of messages beside the first.
+    /// Parts of messages, not counting one part per message.
     parts_written: u64,
     parts_read: u64,
-    /// `read` and `bytes_read` when the far writer's doorbell was last looked at.
+    /// `read`, `bytes_read` and `parts_read` when the far writer's doorbell was last checked.
     read_checked: u64,
     bytes_checked: u64,
     parts_checked: u64,
-    /// The far reader's count when last looked at: looked at again only when it seems that there is no room, so that
-    /// the line it lies on is not fetched for each message.
+    /// The far reader's count when it was last loaded. It is loaded again only if there seems to be no room, so that
+    /// its cache line is not fetched for each message.
     far_read: u64,
     room: Room,
-    /// Frames pushed of a message whose last frame has not come yet.
+    /// Number of frames pushed of a message whose last frame is still missing.
     open_frames: usize,
-    /// Messages that were lost and written once more, here or elsewhere.
+    /// Number of messages that were lost and then written again, to this pipe or another one.
     resent: u64,
-    /// The owner of this end knows that the peer is there.
+    /// The owner of this end has been notified of the peer.
     met: bool,
-    /// What the application calls the peer, whoever that is.
+    /// The application's name for the peer, whichever peer it is.
     peer_name: Option<Bytes>,
     /// How this end closes when it is dropped.
     parting: Parting,
@@ -136,56 +139,56 @@ struct Shared {
     ends: [End; 2],
 }
 
-/// What a writer knows of the high-water mark.
+/// The writer's state relative to the high-water mark.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Room {
     /// The pipe is below the mark.
     Left,
-    /// A write has met the mark, when the far reader had read this many bytes. The pipe is full until it is down at the
-    /// low-water mark, or the reader has read [`ROOM_BYTES`] more.
+    /// A write has reached the mark when the far reader had read this many bytes. The pipe stays full until the reader
+    /// has reached the low-water mark, or has read [`ROOM_BYTES`] more.
     Full { bytes_read: u64 },
 }
 
-/// What one end shares with the other.
+/// The state that one end shares with the other.
 struct End {
     counts: Counts,
     owner: OnceLock<(Arc<dyn PipeOwner>, PipeId)>,
-    /// What this end may have outstanding; live-changeable from either side.
+    /// The limit of what this end may have outstanding. Either side can change it at any time.
     limit: InForce,
     /// Armed while this end's writer waits for room.
     wants_room: Doorbell,
-    /// What this end knows of the other one. Kept here, because it is read for each message.
+    /// The state of the other end, as this end sees it. It is stored here, because it is read for each message.
     far: FarCell,
-    /// How long the far side shall go on delivering after this end closed, ms; -1 = for ever.
+    /// How long the far side delivers after this end has closed, in milliseconds; -1 means without a limit.
     linger: AtomicI64,
     peer: Mutex<Option<Arc<PeerInfo>>>,
-    /// Of the messages this end wrote: how many the far side handed to the kernel, and how many it had to give up.
+    /// Of the messages this end wrote: how many the far side handed to the kernel, and how many it lost.
     sent: AtomicU64,
     lost: AtomicU64,
-    /// Of the latter: how many the peer certainly never had.
+    /// Of the lost messages: how many certainly never reached the peer.
     never_arrived: AtomicU64,
     wants_sent: Doorbell,
-    /// Of the messages this end wrote: those a newer one replaced in the slot, and those that were begun only.
+    /// Of the messages this end wrote: how many a newer one replaced in the slot, and how many were never completed.
     conflated: AtomicU64,
     torn: AtomicU64,
-    /// Outbound slot of a conflating direction.
+    /// The outbound slot, if this direction conflates.
     slot: Option<Slot>,
     runs: RunsCell,
 }
 
-/// What an end has done so far; nobody else stores here. On cache lines of its own, because the end stores for each
-/// message, and the far end looks at what lies beside it for each message.
+/// Counts of what an end has done so far. Only that end stores here. The counts have cache lines of their own, because
+/// the end stores them for each message, and the far end reads the neighbouring fields for each message.
 #[derive(Default)]
 #[repr(align(128))]
 struct Counts {
-    /// Whole messages written, kept ones of a conflating pipe only.
+    /// Complete messages written. A conflating pipe counts only the messages that it keeps.
     written: AtomicU64,
-    /// Whole messages read.
+    /// Complete messages read.
     read: AtomicU64,
-    /// The bytes of those.
+    /// Bytes of those messages.
     bytes_written: AtomicU64,
     bytes_read: AtomicU64,
-    /// Their parts beside the first.
+    /// Their parts, not counting one part per message.
     parts_written: AtomicU64,
     parts_read: AtomicU64,
 }
@@ -227,7 +230,7 @@ impl End {
 }
 
 impl Pipe {
-    /// Two joined ends. What `a` writes `b` reads and the other way round.
+    /// Creates two joined ends. `b` reads what `a` writes, and the reverse.
     pub fn pair(a: PipeConfig, b: PipeConfig) -> (Pipe, Pipe) {
         let (tx_a, rx_b) = spsc::channel();
         let (tx_b, rx_a) = spsc::channel();
@@ -274,10 +277,11 @@ impl Pipe {
         &self.shared.ends[1 - self.side]
     }
 
-    /// Says who is told about this end, once. Whatever happened before is not repeated: look with
-    /// [`check_read`](Self::check_read), [`is_far_closed`](Self::is_far_closed) and [`peer`](Self::peer).
+    /// Sets the owner that is notified of events at this end. This can be done once. Earlier events are not repeated,
+    /// so check [`check_read`](Self::check_read), [`is_far_closed`](Self::is_far_closed) and [`peer`](Self::peer)
+    /// afterwards.
     pub fn set_owner(&self, owner: Arc<dyn PipeOwner>, id: PipeId) {
-        // A second owner would be a bug of the caller's; the first stays.
+        // A second owner would be a bug of the caller. The first one stays.
         let _ = self.own().owner.set((owner, id));
         // Pairs with the fence in `drop`: either the far end finds the owner, or the owner finds the far end closed.
         fence(Ordering::SeqCst);
@@ -285,8 +289,9 @@ impl Pipe {
 
     // ---- writing -------------------------------------------------------------------------------------------------
 
-    /// True when a message may be written: below the high-water mark and the far end still there. When false for
-    /// want of room, [`PipeEvent::Writable`] follows once the reader is down at the low-water mark.
+    /// Returns true if a message may be written: the pipe is below the high-water mark and the far end is open. If it
+    /// returns false because there is no room, [`PipeEvent::Writable`] follows when the reader has reached the
+    /// low-water mark.
     #[inline]
     pub fn check_write(&mut self) -> bool {
         if self.is_far_closed() {
@@ -319,7 +324,7 @@ impl Pipe {
         self.wait_for_room()
     }
 
-    /// As [`check_write`](Self::check_write), where bytes count.
+    /// Like [`check_write`](Self::check_write), for a pipe with a limit of bytes.
     #[inline(never)]
     fn check_write_bytes(&mut self) -> bool {
         if self.has_room() {
@@ -338,7 +343,7 @@ impl Pipe {
         false
     }
 
-    /// Whether what is outstanding is below the high-water mark, or after it was met down at the low-water mark.
+    /// Whether the outstanding messages are below the high-water mark or, if it was reached, at the low-water mark.
     fn has_room(&mut self) -> bool {
         self.far_read = self.far().counts.read.load(Ordering::Acquire);
         let queued = self.written - self.far_read;
@@ -373,8 +378,9 @@ impl Pipe {
     fn wait_for_room(&mut self) -> bool {
         let full_at = self.note_full();
         self.own().wants_room.arm();
-        // The reader publishes its count, fences, then looks at the bell; we arm (which fences), then look at the
-        // count: one of the two sees the other. So it is with the limit, which may just have been raised.
+        // The reader publishes its count, fences, then checks the bell. We arm the bell (which fences), then check the
+        // count. So at least one of the two sees the other. The same holds for the limit, which may just have been
+        // raised.
         fence(Ordering::SeqCst);
         self.far_read = self.far().counts.read.load(Ordering::Acquire);
         let hwm = self.own().limit.messages();
@@ -389,10 +395,10 @@ impl Pipe {
         false
     }
 
-    /// Writes a whole message; it becomes visible with [`flush`](Self::flush).
+    /// Writes a complete message. It becomes visible with [`flush`](Self::flush).
     ///
     /// # Errors
-    /// Gives the message back when the pipe is full or the far end gone.
+    /// Returns the message if the pipe is full or the far end is closed.
     #[cfg(test)]
     pub fn write(&mut self, mut message: Message) -> Result<(), Message> {
         if !self.check_write() {
@@ -402,9 +408,9 @@ impl Pipe {
         Ok(())
     }
 
-    /// Writes a whole message the caller has just found room for with [`check_write`](Self::check_write), or one that
-    /// is exempt from the high-water mark (subscriptions, replies that must not block). What it leaves of the message is
-    /// to be dropped.
+    /// Writes a complete message for which the caller has just found room with [`check_write`](Self::check_write), or
+    /// one that is exempt from the high-water mark (subscriptions, replies that must not block). The caller must drop
+    /// what is left of `message`.
     #[inline]
     pub fn write_unchecked(&mut self, message: &mut Message) {
         if self.own().slot.is_some() {
@@ -419,7 +425,7 @@ impl Pipe {
         message.take_frames(|frame| self.tx.push_taken(frame));
     }
 
-    /// As [`write_unchecked`](Self::write_unchecked), where messages conflate.
+    /// Like [`write_unchecked`](Self::write_unchecked), for a pipe that conflates.
     #[inline(never)]
     fn replace_newest(&mut self, message: &mut Message) {
         self.written += 1;
@@ -427,7 +433,7 @@ impl Pipe {
         let Some(slot) = &self.own().slot else { return };
         let replaced = lock(&slot.newest).replace(std::mem::take(message));
         if replaced.is_some() {
-            // Conflated away: the depth must not grow without bound.
+            // The older message was conflated. It is not counted, so that the number of queued messages does not grow.
             self.written -= 1;
             self.own().conflated.fetch_add(1, Ordering::Relaxed);
         }
@@ -437,8 +443,8 @@ impl Pipe {
             .store(self.written, Ordering::Release);
     }
 
-    /// As [`write_unchecked`](Self::write_unchecked), of a message that others get as well: a small body goes straight to
-    /// its place in the queue.
+    /// Like [`write_unchecked`](Self::write_unchecked), for a message that other pipes receive too. A small body is
+    /// copied straight to its place in the queue.
     #[inline]
     pub fn write_copy(&mut self, message: &Message) {
         if self.own().slot.is_some() {
@@ -457,17 +463,18 @@ impl Pipe {
         }
     }
 
-    /// Pushes one frame of a message in order; the message is complete with the frame whose `more` is unset.
+    /// Writes the next frame of a message. The message is complete with the frame whose `more` is unset.
     #[inline]
     pub fn write_frame(&mut self, mut frame: Frame) {
         self.write_frame_taken(&mut frame);
     }
 
-    /// As [`write_frame`](Self::write_frame), from where the frame lies, which holds a new one then.
+    /// Like [`write_frame`](Self::write_frame), but takes the frame from its place and leaves a new one there.
     #[inline]
     pub fn write_frame_taken(&mut self, frame: &mut Frame) {
         if self.own().slot.is_some() {
-            // Conflating pipes carry single-part messages only; a part of a longer one replaces like a message.
+            // Conflating pipes carry single-part messages only. A part of a multi-part message replaces the newest
+            // message, as a message does.
             return self.write_unchecked(&mut Message::single(std::mem::take(frame)));
         }
         self.bytes_written += frame.len() as u64;
@@ -494,7 +501,7 @@ impl Pipe {
         counts.written.store(self.written, Ordering::Release);
     }
 
-    /// Takes back the frames of a message that will never be completed. Returns true when there were any.
+    /// Takes back the frames of a message that will never be completed. Returns true if there were any.
     pub fn rollback(&mut self) -> bool {
         let had = self.open_frames > 0;
         for _ in 0..self.open_frames {
@@ -507,15 +514,16 @@ impl Pipe {
         had
     }
 
-    /// As [`rollback`](Self::rollback), for a message that the end of its connection cut short: that is counted.
+    /// Like [`rollback`](Self::rollback), for a message that was cut short by the end of its connection. It is counted
+    /// as torn.
     pub fn tear(&mut self) {
         if self.rollback() {
             self.own().torn.fetch_add(1, Ordering::Relaxed);
         }
     }
 
-    /// Publishes what was written and wakes the far reader if it sleeps; true if it did. A message that is not complete
-    /// yet stays invisible, and does not hold up those before it.
+    /// Publishes what was written and wakes the far reader if it sleeps. Returns true if it slept. An incomplete
+    /// message stays invisible and does not hold up the messages before it.
     #[inline]
     pub fn flush(&mut self) -> bool {
         let asleep = match &self.own().slot {
@@ -528,27 +536,27 @@ impl Pipe {
         asleep
     }
 
-    /// Leaves a mark behind what was written for the connection that has ended: what follows is another one's. Only for
-    /// readers who know it, with [`is_lapse`].
+    /// Writes a mark after the messages of the connection that has ended. The messages after the mark are from another
+    /// connection. Only for readers that recognise the mark with [`is_lapse`].
     pub fn mark_lapse(&mut self) {
         self.write_frame(Frame::with_kind(LAPSE, &[]));
         self.flush();
     }
 
-    /// Frames written and not yet published.
+    /// Number of frames that are written and not yet published.
     pub fn unflushed(&self) -> usize {
         self.tx.unflushed()
     }
 
-    /// True while frames of an unfinished message lie in the pipe.
+    /// Returns true while the pipe holds frames of an incomplete message.
     pub fn in_message(&self) -> bool {
         self.open_frames > 0
     }
 
     // ---- reading -------------------------------------------------------------------------------------------------
 
-    /// True when a message can be read. When false the reader is asleep, and [`PipeEvent::Readable`] (or `Closed`)
-    /// follows.
+    /// Returns true if a message can be read. If it returns false, the reader is asleep, and [`PipeEvent::Readable`]
+    /// (or `Closed`) follows.
     #[inline]
     pub fn check_read(&mut self) -> bool {
         if let Some(slot) = &self.far().slot {
@@ -570,14 +578,14 @@ impl Pipe {
         }
     }
 
-    /// The next whole message. `None` means nothing is published; call [`check_read`](Self::check_read) to be told of
-    /// the next.
+    /// Returns the next complete message, or `None` if none is published. Call [`check_read`](Self::check_read) to be
+    /// notified of the next one.
     pub fn read(&mut self) -> Option<Message> {
         let mut message = Message::new();
         self.read_to(&mut message).then_some(message)
     }
 
-    /// As [`read`](Self::read), straight to where the message shall be, which is new. False when there is none.
+    /// Like [`read`](Self::read), but fills an empty message in place. Returns false if there is no message.
     #[inline]
     pub fn read_to(&mut self, message: &mut Message) -> bool {
         if self.far().slot.is_some() {
@@ -594,7 +602,7 @@ impl Pipe {
         true
     }
 
-    /// As [`read_to`](Self::read_to), where messages conflate.
+    /// Like [`read_to`](Self::read_to), for a pipe that conflates.
     #[inline(never)]
     fn read_newest(&mut self, message: &mut Message) -> bool {
         let Some(slot) = &self.far().slot else {
@@ -609,7 +617,7 @@ impl Pipe {
         true
     }
 
-    /// The next frame. Once the first frame of a message was read, the rest of it is there too.
+    /// Returns the next frame. After the first frame of a message, the other frames can be read without a check.
     #[inline]
     pub fn read_frame(&mut self) -> Option<Frame> {
         if self.far().slot.is_some() {
@@ -629,7 +637,8 @@ impl Pipe {
         Some(frame)
     }
 
-    /// The frame that [`read_frame`](Self::read_frame) would return, left where it is; `None` where messages conflate.
+    /// Returns the frame that [`read_frame`](Self::read_frame) would return, without removing it. `None` if the pipe
+    /// conflates.
     #[inline]
     pub fn peek_frame(&mut self) -> Option<&Frame> {
         if self.far().slot.is_some() {
@@ -638,7 +647,7 @@ impl Pipe {
         self.rx.peek()
     }
 
-    /// Reads past the frame that [`peek_frame`](Self::peek_frame) has shown, of which `len` and `more` are known.
+    /// Removes the frame that [`peek_frame`](Self::peek_frame) returned. The caller passes its `len` and `more`.
     #[inline]
     pub fn skip_frame(&mut self, len: usize, more: bool) {
         drop(self.rx.pop());
@@ -655,8 +664,8 @@ impl Pipe {
         let mut more = true;
         let mut parts = 0;
         while more {
-            // Writers flush at message ends only, so the rest is there; a missing frame would end the message early
-            // rather than hang.
+            // Writers flush at the ends of messages only, so the other frames are there. A missing frame would end the
+            // message early rather than block.
             let Some(frame) = self.rx.pop() else { break };
             more = frame.more();
             message.push(frame);
@@ -668,7 +677,8 @@ impl Pipe {
     #[inline]
     fn count_read(&mut self, messages: u64) {
         self.read += messages;
-        // Whether or not there is a limit of bytes: one that is set later counts what waits then.
+        // This is stored even without a limit of bytes, so that a limit that is set later counts the messages that wait
+        // then.
         let counts = &self.own().counts;
         counts.bytes_read.store(self.bytes_read, Ordering::Relaxed);
         counts.read.store(self.read, Ordering::Release);
@@ -682,7 +692,7 @@ impl Pipe {
         }
     }
 
-    /// Tells the far writer of the room if it waits for it.
+    /// Notifies the far writer of room if it waits for it.
     fn publish_read(&mut self) {
         if self.read == self.read_checked {
             return;
@@ -701,8 +711,8 @@ impl Pipe {
 impl Drop for Pipe {
     fn drop(&mut self) {
         self.tear();
-        // The far end is told below, asleep or not. Everything is published before it can see the end: it would take
-        // the pipe for drained otherwise.
+        // The far end is notified below, asleep or not. Everything is published before it can see the end, because
+        // otherwise it would take the pipe for drained.
         let _ = self.tx.close();
         self.far().far.part(self.parting);
         // Pairs with the fence in `set_owner`.
@@ -712,6 +722,6 @@ impl Drop for Pipe {
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
-    // The guarded values are replaced whole, so a panic elsewhere cannot leave them half-made.
+    // The guarded values are replaced as a whole, so a panic elsewhere cannot leave them inconsistent.
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,8 +1,8 @@
-//! Descriptors, timers and deferred work of one I/O thread, handed to handlers.
+//! Dispatches the descriptors, timers and deferred work of one I/O thread to handlers.
 //!
-//! Interest is edge-triggered and registered once for reading and writing: a handler remembers whether its descriptor
-//! is readable and writable until a call would block, so there is no system call to change interest, and a peer that
-//! hangs up while nobody wants its bytes costs nothing.
+//! Interest is edge-triggered and registered once for reading and writing. A handler remembers that its descriptor is
+//! readable or writable until a call would block. So changing interest needs no system call, and a hang-up of a peer
+//! whose bytes are not wanted costs nothing.
 
 mod attempts;
 
@@ -21,23 +21,23 @@ pub(crate) use self::attempts::Turn;
 use crate::error::Result;
 use crate::sys::selector::{Readiness, Selector};
 
-/// Names a handler in its I/O thread. A late event may reach the next owner of a token: handlers treat readiness and
-/// time-outs as hints and look for themselves.
+/// Identifies a handler in its I/O thread. A late event may reach the next owner of a token, so handlers treat
+/// readiness and time-outs as hints and check for themselves.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, PartialOrd, Ord)]
 pub(crate) struct Token(pub(crate) usize);
 
-/// Something that lives in an I/O thread: a connection, a listener. Called with the thread's reactor at hand; may be
-/// driven by other threads through its own lock, but these callbacks come from its I/O thread only.
+/// An object that an I/O thread serves: a connection or a listener. Other threads may drive it through its own lock,
+/// but only its I/O thread calls these methods, and passes its reactor.
 pub(crate) trait EventHandler: Send + Sync {
-    /// The I/O thread took charge of this handler under `token`.
+    /// The I/O thread has taken charge of this handler under `token`.
     fn on_start(&self, io: &mut Reactor, token: Token);
-    /// Its descriptor became readable or writable, or hung up.
+    /// The handler's descriptor became readable or writable, or hung up.
     fn on_ready(&self, io: &mut Reactor, ready: Readiness);
-    /// Somebody posted a wake-up, or it deferred itself.
+    /// A thread posted a wake-up, or the handler deferred itself.
     fn on_wake(&self, io: &mut Reactor);
-    /// A timer it set may be due.
+    /// A timer that the handler set may be due.
     fn on_timeout(&self, io: &mut Reactor);
-    /// It will not be called again: let go of everything.
+    /// The handler will not be called again and must release everything.
     fn on_end(&self, io: &mut Reactor, end: End);
 }
 
@@ -46,7 +46,7 @@ pub(crate) trait EventHandler: Send + Sync {
 pub(crate) enum End {
     /// It panicked.
     Panicked,
-    /// Its I/O thread ends. It may not even have been started.
+    /// Its I/O thread ends. The handler may not have been started.
     Stopped,
 }
 
@@ -54,11 +54,11 @@ pub(crate) enum End {
 pub(crate) struct Reactor {
     selector: Arc<Selector>,
     handlers: Slab<Entry>,
-    /// Those that were replaced by an earlier one, or whose handler is gone, are still in it for a while.
+    /// Timers that were replaced by an earlier one, or whose handler is gone, stay in here for a while.
     timers: BinaryHeap<Reverse<(Instant, Token)>>,
     deferred: Vec<Token>,
     attempts: Attempts,
-    /// When memory shall go back to the system.
+    /// When to return memory to the system.
     tidy_at: Option<Instant>,
     now: Instant,
 }
@@ -68,7 +68,7 @@ struct Entry {
     timer: Option<Instant>,
 }
 
-/// So many timers that mean nothing any more are kept however few handlers there are.
+/// Number of stale timers that may be kept in addition to twice the number of handlers.
 const STALE_TIMERS_MAX: usize = 64;
 
 impl Reactor {
@@ -97,7 +97,7 @@ impl Reactor {
         &self.selector
     }
 
-    /// Takes a handler in.
+    /// Adds a handler.
     pub(crate) fn add(&mut self, handler: Arc<dyn EventHandler>) -> Token {
         Token(self.handlers.insert(Entry {
             handler,
@@ -105,7 +105,7 @@ impl Reactor {
         }))
     }
 
-    /// Lets a handler go. Its descriptors must have been unwatched.
+    /// Removes a handler. Its descriptors must have been unwatched.
     pub(crate) fn remove(&mut self, token: Token) {
         self.handlers.try_remove(token.0);
     }
@@ -115,25 +115,25 @@ impl Reactor {
         Some(entry.handler.clone())
     }
 
-    /// Every handler there is.
+    /// Returns all handlers.
     pub(crate) fn all(&self) -> Vec<Arc<dyn EventHandler>> {
         let handlers = self.handlers.iter();
         handlers.map(|(_, entry)| entry.handler.clone()).collect()
     }
 
-    /// Events of `fd` go to the handler `token` from now on.
+    /// Watches `fd`. Its events go to the handler `token`.
     pub(crate) fn watch(&mut self, token: Token, fd: BorrowedFd<'_>) -> Result<()> {
         Ok(self.selector.add(fd, token.0 as u64)?)
     }
 
-    /// Events of `fd` go nowhere any more. Must come before the descriptor is closed.
+    /// Stops watching `fd`. This must happen before the descriptor is closed.
     pub(crate) fn unwatch(&mut self, fd: BorrowedFd<'_>) {
-        // Fails only when it was not watched, which is what is asked for.
+        // This fails only if `fd` is not watched, which is the wanted result.
         let _ = self.selector.delete(fd);
     }
 
-    /// Calls the handler's `on_timeout` at `at`, or a little later. A handler has one timer; of two times that it sets the
-    /// earlier one counts, and it sets the other one again when that has come.
+    /// Calls the handler's `on_timeout` at `at` or shortly afterwards. A handler has one timer. If it sets two times,
+    /// the earlier one counts, and the handler sets the other one again when the earlier one has passed.
     pub(crate) fn set_timer(&mut self, token: Token, at: Instant) {
         let Some(entry) = self.handlers.get_mut(token.0) else {
             return;
@@ -143,7 +143,8 @@ impl Reactor {
         }
         entry.timer = Some(at);
         self.timers.push(Reverse((at, token)));
-        // A peer decides how often deadlines change and connections come and go. It does not decide what that costs.
+        // A peer decides how often deadlines change and how often connections begin and end, but it must not decide how
+        // much memory that takes.
         if self.timers.len() > 2 * self.handlers.len() + STALE_TIMERS_MAX {
             let handlers = &self.handlers;
             self.timers
@@ -151,7 +152,7 @@ impl Reactor {
         }
     }
 
-    /// Calls the handler's `on_wake` in the next turn of the loop, after everybody else had theirs.
+    /// Calls the handler's `on_wake` in the next turn of the loop, after all other handlers had their turn.
     pub(crate) fn defer(&mut self, token: Token) {
         self.deferred.push(token);
     }
@@ -164,42 +165,44 @@ impl Reactor {
         !self.deferred.is_empty()
     }
 
-    /// Asks for a turn to connect to `address`. The handler's `on_wake` is called when it comes, unless it has come already.
+    /// Asks for a turn to connect to `address`. The handler's `on_wake` is called when the turn comes, unless it has
+    /// come already.
     pub(crate) fn ask_for_turn(&mut self, address: &SockAddr, token: Token) -> Turn {
         self.attempts.ask(address, token)
     }
 
-    /// Whether that turn has come.
+    /// Whether the turn has come.
     pub(crate) fn has_come(&self, turn: &Turn) -> bool {
         self.attempts.has_come(turn)
     }
 
-    /// The connection is made, or will not be.
+    /// Gives the turn back when the connection is made or has failed.
     pub(crate) fn give_turn_back(&mut self, turn: Turn) {
         let next = self.attempts.give_back(turn);
         self.deferred.extend(next);
     }
 
-    /// Memory that is not needed any more goes back to the system when all handlers had their turn, or later: that takes
-    /// milliseconds, and nobody's lock may be held meanwhile.
+    /// Returns unused memory to the system when all handlers have had their turn, or later. This takes milliseconds, in
+    /// which no lock may be held.
     pub(crate) fn give_memory_back(&mut self) {
         self.tidy_at.get_or_insert(self.now);
     }
 
-    /// Has memory given back by `give_back` if it is time; that may say how long to wait instead of doing it.
+    /// Calls `give_back` if memory is due to be returned. `give_back` may return how long to wait instead of doing it.
     pub(crate) fn tidy(&mut self, give_back: impl FnOnce() -> Option<Duration>) {
         if self.tidy_at.is_some_and(|at| at <= self.now) {
             self.tidy_at = give_back().and_then(|wait| self.now.checked_add(wait));
         }
     }
 
-    /// When the next timer is due, or something else that has its time.
+    /// When the next timer or the return of memory is due.
     pub(crate) fn next_timer(&self) -> Option<Instant> {
         let timer = self.timers.peek().map(|Reverse((at, _))| *at);
         [timer, self.tidy_at].into_iter().flatten().min()
     }
 
-    /// The timers that are due now. What is set while they are served has to wait for the next turn.
+    /// Returns the handlers whose timers are due now. Timers that are set while these are served wait for the next
+    /// turn.
     pub(crate) fn take_due(&mut self) -> Vec<Token> {
         let mut due = Vec::new();
         while let Some(Reverse((at, token))) = self.timers.peek()
@@ -260,10 +263,10 @@ mod tests {
     }
 
     #[test]
-    fn memory_goes_back_once_for_all_and_later_if_it_must() {
+    fn memory_is_returned_once_for_all_handlers_and_can_wait() {
         let (mut io, now) = reactor();
         let ms = Duration::from_millis(1);
-        io.tidy(|| panic!("nobody has asked"));
+        io.tidy(|| panic!("no handler has asked"));
         for _ in 0..100 {
             io.give_memory_back();
         }
@@ -271,15 +274,15 @@ mod tests {
         io.tidy(|| Some(5 * ms));
         assert_eq!(io.next_timer(), Some(now + 5 * ms));
         io.give_memory_back();
-        io.tidy(|| panic!("it was told to wait"));
+        io.tidy(|| panic!("the return has to wait"));
         io.set_now(now + 5 * ms);
         io.tidy(|| None);
         assert_eq!(io.next_timer(), None);
-        io.tidy(|| panic!("it is done"));
+        io.tidy(|| panic!("memory was already returned"));
     }
 
     #[test]
-    fn timers_of_those_that_are_gone_do_not_pile_up() {
+    fn timers_of_removed_handlers_do_not_pile_up() {
         let (mut io, now) = reactor();
         let hour = Duration::from_secs(3600);
         for n in 0..10_000 {

@@ -1,7 +1,7 @@
-//! What the parts of one context share: its I/O threads, its transports, its resolver, and the count of what must be gone
-//! before the context is.
+//! The state that the parts of one context share: its I/O threads, its transports, its resolver, and the count of what
+//! must end before the context can.
 //!
-//! Sockets and sessions hold the registry, never the context, so nothing here points up.
+//! Sockets and sessions hold the registry, never the context, so nothing here depends on a module above.
 
 mod life;
 
@@ -29,12 +29,12 @@ pub(crate) struct Registry {
     pid: u32,
     inner: Mutex<Inner>,
     life: LifeCell,
-    /// Everything that must end before the context may: open sockets, sessions, listeners.
+    /// Number of open sockets, sessions and listeners. All of them must end before the context can.
     live: AtomicUsize,
     sockets_open: AtomicUsize,
     idle: Signal,
     born: Instant,
-    /// When the wait for what is left began, or bytes last went out: milliseconds since `born`.
+    /// When termination began to wait or bytes were last sent, in milliseconds since `born`.
     moved: AtomicU64,
     requests: AtomicU64,
     pub(crate) transports: Transports,
@@ -57,29 +57,29 @@ struct IoThread {
     load: Arc<AtomicUsize>,
 }
 
-/// The budget of a context that was not given one: no honest program needs as much, and without it a few peers could take
-/// everything.
+/// The default budget of a context. No honest program needs as much, and without a limit, a few peers could take all
+/// memory.
 fn generous() -> u64 {
     static MOST: OnceLock<u64> = OnceLock::new();
     let most = *MOST.get_or_init(memory::most);
     most / 4 * 3
 }
 
-/// A socket, as far as its context cares.
+/// A socket, as its context sees it.
 pub(crate) trait ContextUser: Send + Sync {
-    /// The context was shut down: every blocked and every later call fails.
+    /// The context was shut down. Every blocked call and every later call fails.
     fn on_context_shutdown(&self);
-    /// The context ends without its sockets' owners: close.
+    /// The context ends although the sockets' owners have not closed them. The socket must close.
     fn on_context_end(&self);
 }
 
-/// Something that may still hold messages which the application believes sent.
+/// An object that may still hold messages that the application considers sent.
 pub(crate) trait Undelivered: Send + Sync {
-    /// The endpoint, and how many messages (whole or begun) have not left for it.
+    /// Returns the endpoint, and how many messages (complete or begun) have not been transmitted to it.
     fn undelivered(&self) -> (String, u64);
 }
 
-/// Counts as alive for the context until dropped.
+/// Counts its owner as alive for the context until it is dropped.
 pub(crate) struct LiveGuard {
     registry: Arc<Registry>,
     undelivered: Option<usize>,
@@ -117,13 +117,13 @@ impl Registry {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether this process made the context. A forked child must not touch it.
+    /// Whether this process created the context. A forked child must not touch it.
     #[inline]
     pub(crate) fn is_own_process(&self) -> bool {
         self.pid == process::id()
     }
 
-    /// The process that made the context.
+    /// The process that created the context.
     pub(crate) fn pid(&self) -> u32 {
         self.pid
     }
@@ -142,7 +142,7 @@ impl Registry {
 
     // ---- sockets ---------------------------------------------------------------------------------------------------
 
-    /// Enters a new socket; starts the I/O threads with the first.
+    /// Registers a new socket. The first one starts the I/O threads.
     pub(crate) fn add_socket(self: &Arc<Self>, user: Weak<dyn ContextUser>) -> Result<usize> {
         let mut inner = self.inner();
         if self.is_shut_down() {
@@ -184,7 +184,7 @@ impl Registry {
         Ok(())
     }
 
-    /// The least loaded I/O thread among those that `affinity` allows (0 = any).
+    /// Returns the least loaded I/O thread among those that `affinity` allows (0: any).
     pub(crate) fn choose_io(self: &Arc<Self>, affinity: u64) -> Result<(IoHandle, LiveGuard)> {
         let inner = self.inner();
         let allowed = |index: usize| affinity == 0 || (index < 64 && affinity >> index & 1 == 1);
@@ -209,9 +209,9 @@ impl Registry {
         Ok((handle, guard))
     }
 
-    // ---- life and death --------------------------------------------------------------------------------------------
+    // ---- life ------------------------------------------------------------------------------------------------------
 
-    /// Something that must end before the context may.
+    /// Registers an object that must end before the context can.
     pub(crate) fn enter(self: &Arc<Self>) -> LiveGuard {
         self.live.fetch_add(1, Ordering::SeqCst);
         LiveGuard {
@@ -221,7 +221,7 @@ impl Registry {
         }
     }
 
-    /// Makes every call on every socket fail from now on.
+    /// Makes every later call on every socket fail.
     pub(crate) fn shut_down(&self) {
         if !self.life.change(LifeEvent::ShutDown).is_over() {
             self.note_progress();
@@ -247,7 +247,7 @@ impl Registry {
             .collect()
     }
 
-    /// Waits until nothing is alive any more, or the deadline passes.
+    /// Waits until nothing is alive any more, or until the deadline has passed.
     pub(crate) fn wait_idle(&self, deadline: Option<Instant>) -> Woken {
         loop {
             let ticket = self.idle.ticket();
@@ -261,17 +261,17 @@ impl Registry {
         }
     }
 
-    /// Ends the I/O threads. Only when nothing is alive any more, or nobody cares for what is.
+    /// Ends the I/O threads. Call this only if nothing is alive any more, or if what is alive may be abandoned.
     pub(crate) fn end(&self) {
         self.life.change(LifeEvent::End);
-        // Their pipes hold sockets, which hold this.
+        // The transports' pipes hold sockets, and these hold this registry.
         self.transports.on_shutdown();
         let threads = std::mem::take(&mut self.inner().threads);
         for thread in &threads {
             thread.handle.stop();
         }
         for join in threads.into_iter().filter_map(|thread| thread.join) {
-            // A panic outside all handlers has already been printed by the thread itself.
+            // The thread itself has already printed a panic outside of all handlers.
             let _ = join.join();
         }
     }
@@ -281,19 +281,19 @@ impl Registry {
         self.life.get() == Life::Ended
     }
 
-    /// Bytes are still going out: implicit termination is patient while they do.
+    /// Records that bytes were sent. Implicit termination keeps waiting while bytes are sent.
     pub(crate) fn note_progress(&self) {
         let now = self.born.elapsed().as_millis() as u64;
         self.moved.fetch_max(now, Ordering::Relaxed);
     }
 
-    /// For how long nothing has gone out, since the shutdown at most.
+    /// How long no bytes have been sent, counted from the shutdown at the earliest.
     pub(crate) fn without_progress(&self) -> Duration {
         let moved = Duration::from_millis(self.moved.load(Ordering::Relaxed));
         self.born.elapsed().saturating_sub(moved)
     }
 
-    /// What has not left yet, by endpoint.
+    /// Returns the number of messages that have not been transmitted, by endpoint.
     pub(crate) fn undelivered(&self) -> Vec<(String, u64)> {
         let holders: Vec<_> = self
             .inner()
@@ -308,14 +308,14 @@ impl Registry {
             .collect()
     }
 
-    /// A number for each request to the ZAP handler.
+    /// Returns a new number for a request to the ZAP handler.
     pub(crate) fn next_request(&self) -> u64 {
         self.requests.fetch_add(1, Ordering::Relaxed)
     }
 }
 
 impl LiveGuard {
-    /// Lets the context ask this holder what it has not delivered.
+    /// Lets the context ask this holder how many messages it has not delivered.
     pub(crate) fn report(&mut self, holder: Weak<dyn Undelivered>) {
         self.undelivered = Some(self.registry.inner().undelivered.insert(holder));
     }

@@ -1,15 +1,15 @@
-//! A session: one endpoint's or one accepted peer's connection, joined to the socket by a pipe.
+//! A session: the connection of one endpoint or of one accepted peer, joined to the socket by a pipe.
 //!
-//! Engine and stream are one object behind one lock, driven by whoever holds it. The I/O thread is the default driver.
-//! A thread that sends on an idle connection writes to the wire itself ([`Session::send_inline`]) and so saves two
-//! thread hand-offs; if messages come faster than that, or writing them takes too much of its time, the I/O thread
-//! takes over and batches. A thread that waits for messages reads them off the wire itself ([`line`]).
-//! [`pace`](crate::pace) decides both.
+//! The engine and the stream are one object behind one lock, and the thread that holds the lock drives it. The I/O
+//! thread is the default driver. A thread that sends on an idle connection writes to the wire itself
+//! ([`Session::send_inline`]), which saves two hand-offs between threads. If messages arrive faster than that, or if
+//! writing them takes too much of the thread's time, the I/O thread takes over and batches. A thread that waits for
+//! messages reads them off the wire itself ([`line`]). [`pace`](crate::pace) decides both.
 //!
-//! On the connecting side the session and its pipe outlive connections, the pipe only for as long as it is the same peer
-//! that comes back, as far as that is known; on the accepting side they end with theirs.
+//! On the connecting side, the session outlives its connections. Its pipe does too, unless the session knows that a
+//! different peer has answered. On the accepting side, both end with the connection.
 //!
-//! [`life`], [`stage`], [`sides`] and [`driver`] have the states of a session, of its link and of its connection.
+//! The states of a session, of its link and of its connection are in [`life`], [`stage`], [`sides`] and [`driver`].
 
 mod admission;
 mod backlog;
@@ -69,15 +69,15 @@ pub(crate) struct Session {
     socket_type: SocketType,
     endpoint: String,
     source: u64,
-    /// What the application calls the peer, whoever that is (CONNECT_ROUTING_ID).
+    /// The application's name for the peer, whichever peer answers (CONNECT_ROUTING_ID).
     peer_name: Option<Bytes>,
     wake_posted: AtomicBool,
     life: LifeCell,
-    /// The peer was let in and shall go.
+    /// The peer was admitted, but its admission has been revoked.
     revoked: AtomicBool,
-    /// Which thread has the connection, if the I/O thread does not drive it.
+    /// Records which thread has the connection while the I/O thread does not drive it.
     lending: Lending,
-    /// Who the connection is with, for its events.
+    /// The peer, as monitor events report it.
     party: Mutex<Party>,
     state: Mutex<State>,
 }
@@ -86,17 +86,17 @@ struct State {
     token: Option<Token>,
     pipe: Option<Pipe>,
     link: Link,
-    /// The state of the link, also while its stream is in other hands.
+    /// The state of the link. It stays valid while the stream is moved out of `link`.
     stage: Stage,
-    /// Present on the connecting side.
+    /// Some on the connecting side only.
     connecter: Option<Connecter>,
     /// The resolver's answer, until the I/O thread takes it.
     resolved: Option<Result<Vec<Target>>>,
     closing: Closing,
     backlog: Backlog,
-    /// What the connection has of the context's memory budget.
+    /// The connection's share of the context's memory budget.
     share: Option<Share>,
-    /// Counts as alive for the context until the session ends.
+    /// Counts the session as alive for the context until the session ends.
     guard: Option<LiveGuard>,
 }
 
@@ -128,14 +128,15 @@ struct Connection {
     phase: Phase,
     inlet: Inlet,
     outlet: Outlet,
-    /// The peer finished or the connection broke: only a read of nothing says that everything was read.
+    /// The peer has finished or the connection broke. Only a read that returns nothing shows that everything was read.
     hung_up: bool,
     admission: Admission,
     writing: Writing,
     driver: Driver,
-    /// Why the connection is over, as a thread that drove it has found out.
+    /// Why the connection is over, if a thread of the application that drove it has found out.
     ended: Option<CloseReason>,
-    /// Messages given to the engine, and how many of them it had transmitted when last accounted for.
+    /// Number of messages given to the engine, and how many of them had been transmitted when they were last accounted
+    /// for.
     given: u64,
     accounted: u64,
     tail: Tail,
@@ -143,13 +144,13 @@ struct Connection {
 }
 
 impl Session {
-    /// A session for an accepted stream; it attaches a pipe to the socket once the handshake is done.
+    /// Creates a session for an accepted stream. It attaches a pipe to the socket when the handshake has succeeded.
     pub(crate) fn accepted(seed: Seed, stream: Stream) -> Arc<Session> {
         Session::build(seed, None, None, Some(stream))
     }
 
-    /// A session that connects to `address`, for ever. Returns the socket's end of its pipe, unless IMMEDIATE asks
-    /// for one per connection.
+    /// Creates a session that connects to `address` until it is closed. Returns the socket's end of its pipe, or `None`
+    /// if IMMEDIATE asks for a pipe per connection.
     pub(crate) fn connecting(
         seed: Seed,
         transport: &'static dyn ByteTransport,
@@ -241,7 +242,7 @@ impl Session {
         self.io.start(self.clone());
     }
 
-    /// Ends the session once what it still holds was delivered, or `linger` is over (`None` = for ever).
+    /// Ends the session when everything it still holds is delivered, or when `linger` has passed (`None`: no limit).
     pub(crate) fn close(&self, linger: Option<Duration>) {
         let mut state = self.lock();
         let deadline = linger.and_then(|linger| Instant::now().checked_add(linger));
@@ -250,14 +251,14 @@ impl Session {
         self.wake();
     }
 
-    /// The application has taken the connect back; [`close`](Self::close) follows.
+    /// The application has disconnected. [`close`](Self::close) follows.
     pub(crate) fn disconnect(&self) {
         if let Some(connecter) = &mut self.lock().connecter {
             connecter.suffer(Setback::Disconnect);
         }
     }
 
-    /// Ends the session unless the socket has a pipe of it.
+    /// Ends the session unless the socket has one of its pipes.
     pub(crate) fn abandon(&self) {
         {
             let mut state = self.lock();
@@ -269,23 +270,23 @@ impl Session {
         self.wake();
     }
 
-    /// Whether it is still in its first handshake.
+    /// Whether the session has not completed its first handshake yet.
     pub(crate) fn is_joining(&self) -> bool {
         self.life.get() == Life::Joining
     }
 
-    /// Whether its first handshake went well.
+    /// Whether the session's first handshake has succeeded.
     pub(crate) fn has_joined(&self) -> bool {
         self.life.get().has_joined()
     }
 
-    /// Whether it is all over.
+    /// Whether the session has ended.
     pub(crate) fn has_ended(&self) -> bool {
         self.life.is_over()
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        // A panic under this lock makes `on_end` end the session; what is left is only ever dropped.
+        // After a panic under this lock, `on_end` ends the session, and the remaining state is only dropped.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -330,7 +331,7 @@ impl Session {
     }
 }
 
-/// What a session is made of.
+/// The parts from which a session is built.
 pub(crate) struct Seed {
     pub(crate) io: IoHandle,
     pub(crate) guard: LiveGuard,
@@ -339,13 +340,13 @@ pub(crate) struct Seed {
     pub(crate) options: Arc<Options>,
     pub(crate) socket_type: SocketType,
     pub(crate) endpoint: String,
-    /// Numbers the bind or connect call behind this session, for the socket.
+    /// The socket's number for the bind or connect call that this session belongs to.
     pub(crate) source: u64,
-    /// What the application calls the peer, if it has said so.
+    /// The application's name for the peer, if it has set one.
     pub(crate) peer_name: Option<Bytes>,
 }
 
-/// The socket's end first.
+/// Creates a pipe and returns the socket's end first.
 fn pipe_pair(options: &Options, peer_name: &Option<Bytes>) -> (Pipe, Pipe) {
     let (conflate_out, conflate_in) = options.conflation();
     let (mut socket_end, session_end) = Pipe::pair(
@@ -379,7 +380,7 @@ impl Link {
 }
 
 impl State {
-    /// Changes the link. The tests of this crate fail if the table of [`Stage`] has another state there.
+    /// Changes the link. In tests, this panics if the table of [`Stage`] has a different next state.
     fn enter(&mut self, step: Step, link: Link) {
         let next = self.stage.next(step);
         if cfg!(test) {
@@ -389,7 +390,7 @@ impl State {
         self.link = link;
     }
 
-    /// How many messages, whole or begun, have not left.
+    /// Number of messages, complete or begun, that have not been transmitted.
     fn undelivered(&self) -> u64 {
         let begun = match &self.link {
             Link::Up(up) => up.stranded(),
@@ -400,13 +401,13 @@ impl State {
 }
 
 impl Connection {
-    /// How many messages were given to the engine and have not left it.
+    /// Number of messages that the engine was given and has not transmitted.
     fn stranded(&self) -> u64 {
         self.given - self.engine.messages_transmitted()
     }
 
-    /// Whether the peer has hung up, and all that is left to do is to read what it said before: nobody would read what is
-    /// written. A raw peer that has finished may still listen.
+    /// Whether the peer has hung up, so that only the bytes it sent before are left to read and nothing written would
+    /// be read. A raw peer that has finished may still read.
     fn is_over(&self, is_raw: bool) -> bool {
         self.hung_up && !is_raw && self.engine.is_ready()
     }
@@ -438,7 +439,7 @@ impl PipeOwner for Session {
 
     fn on_pipe(&self, id: PipeId, event: PipeEvent) {
         match event {
-            // Called with the handler's socket locked: the I/O thread looks.
+            // The caller holds the lock of the handler's socket, so the I/O thread looks instead.
             _ if id == HANDLER => self.wake(),
             PipeEvent::Readable => {
                 if !self.send_inline() {
@@ -487,7 +488,7 @@ impl EventHandler for Session {
             Link::Connecting { .. } if ready.is_writable() => self.connect_finished(&mut state, io),
             _ => true,
         };
-        // What became of an attempt that failed says nothing of the one behind it, which may be up already.
+        // If an attempt has failed, its readiness says nothing about the next attempt, which may already be up.
         if succeeded && let Link::Up(up) = &mut state.link {
             if ready.is_readable() {
                 up.inlet = up.inlet.next(InletEvent::Arrive);
@@ -501,7 +502,8 @@ impl EventHandler for Session {
     }
 
     fn on_wake(&self, io: &mut Reactor) {
-        // A swap, and not only a store: what was done before a wake-up that found one posted already is visible now.
+        // This is a swap rather than a store. It makes visible what a thread did before it called `wake` and found a
+        // wake-up already posted.
         self.wake_posted.swap(false, Ordering::AcqRel);
         let mut state = self.lock();
         if let Some(pipe) = &state.pipe {

@@ -1,13 +1,16 @@
-//! What a blocked call waits on, and the descriptor that other event loops watch.
+//! Lets blocked calls wait for events of a socket, and owns the descriptor that other event loops watch.
 //!
-//! A waiter takes a [`ticket`](Signal::ticket), looks whether there is something to do, and waits for the ticket to
-//! become stale. All waiters are in one list (`zeroxide_queue::waiters`): threads, the tasks of async programs, and the
-//! descriptors of other event loops. There are two ways to park, and each thread has one parker for both: on a word, so
-//! that a signal handler ends the wait at once and a wake-up costs one system call, none when no thread waits; and on
-//! descriptors, one of them its own bell, if it also waits for a connection, for the descriptors of a [`Vigil`], or for an
-//! alarm.
-//! The signal's own descriptor is made when it is first requested, and is level-true: readable for as long as there is
-//! something to do.
+//! A waiter takes a [`ticket`](Signal::ticket), checks for work, and waits for the ticket to become stale. All waiters
+//! are in one list (`zeroxide_queue::waiters`): threads, the tasks of async programs, and the descriptors of other
+//! event loops.
+//!
+//! There are two ways to park, and each thread has one parker for both. A thread that only waits for a signal parks on
+//! a word. A signal handler then ends the wait at once, and a wake-up costs one system call, or none if no thread
+//! waits. A thread that also waits for a connection, for the descriptors of a [`Vigil`] or for an alarm parks on
+//! descriptors, one of which is its own bell.
+//!
+//! The signal's own descriptor is created when it is first requested. It is level-triggered: it stays readable while
+//! there is something to do.
 
 use std::io;
 use std::ops::ControlFlow::{Break, Continue};
@@ -38,24 +41,24 @@ pub(crate) struct Signal {
     level: Level,
 }
 
-/// How a wait beside a descriptor ended.
+/// How a wait for a signal and a descriptor ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Beside {
     /// The descriptor can be read from.
     Ready,
-    /// So it can, to the end: its peer has finished, or it broke.
+    /// The descriptor can be read to its end: its peer has finished, or it broke.
     HungUp,
     Woken(Woken),
-    /// There is no descriptor to wait for, or none left for a bell.
+    /// No descriptor can be waited for, or none is left for a bell.
     Impossible,
 }
 
-/// How long a wait lasts at most that cannot hear the alarm.
+/// Maximum length of a wait that does not watch the alarm.
 const DEAF: Duration = Duration::from_secs(1);
 
-/// Does `work`. Once there is something to read from `fd`, every call in there that waits ends with
-/// [`Interrupted`](crate::error::ErrorKind::Interrupted), also one that has not begun yet: for programs whose signal handlers write
-/// to a descriptor. It is not read from.
+/// Runs `work`. When `fd` becomes readable, every call in `work` that waits ends with
+/// [`Interrupted`](crate::error::ErrorKind::Interrupted), even a call that has not begun yet. This is for programs
+/// whose signal handlers write to a descriptor. Nothing is read from `fd`.
 pub fn interrupted_by<T>(fd: BorrowedFd<'_>, work: impl FnOnce() -> T) -> T {
     poll::with_alarm(fd, work)
 }
@@ -79,13 +82,13 @@ impl Signal {
         }
     }
 
-    /// Taken before looking for work; stale once something happened after it.
+    /// Returns a ticket, which becomes stale with the next event. Take it before checking for work.
     #[inline]
     pub(crate) fn ticket(&self) -> u32 {
         self.waiters.ticket()
     }
 
-    /// Something happened: wakes every waiter and every watcher. The descriptor is not touched.
+    /// Reports an event: wakes every waiter and every watcher. The signal's own descriptor does not change.
     #[inline]
     pub(crate) fn wake(&self) {
         if self.waiters.news() {
@@ -101,27 +104,28 @@ impl Signal {
         });
     }
 
-    /// `watcher` is raised whenever this is woken, until [`unwatch`](Self::unwatch). Look for work afterwards.
+    /// Raises `watcher` with every [`wake`](Self::wake) until [`unwatch`](Self::unwatch). Check for work afterwards.
     pub(crate) fn watch(&self, watcher: Arc<Level>) {
         self.waiters.watch(watcher);
     }
 
-    /// Takes one [`watch`](Self::watch) back.
+    /// Undoes one [`watch`](Self::watch).
     pub(crate) fn unwatch(&self, watcher: &Arc<Level>) {
         self.waiters.unwatch(watcher);
     }
 
-    /// Wakes a task with the next [`wake`](Self::wake). Returns false if the ticket is stale: look for work again.
+    /// Registers a task that the next [`wake`](Self::wake) wakes. Returns false if the ticket is stale: check for work
+    /// again.
     pub(crate) fn enlist(&self, place: Place, waker: &Waker, ticket: u32) -> bool {
         self.waiters.enlist(place, waker, ticket)
     }
 
-    /// Takes an [`enlist`](Self::enlist) back.
+    /// Undoes an [`enlist`](Self::enlist).
     pub(crate) fn delist(&self, place: Place) {
         self.waiters.delist(place);
     }
 
-    /// Whether anything else than the calling thread, which is awake, is to hear of the next [`wake`](Self::wake).
+    /// Whether the next [`wake`](Self::wake) notifies anything besides the calling thread, which is awake.
     pub(crate) fn has_others(&self) -> bool {
         self.waiters.has_any() || self.has_descriptor()
     }
@@ -145,7 +149,7 @@ impl Signal {
         }
     }
 
-    /// As [`wait`](Self::wait), whatever alarm there is.
+    /// Like [`wait`](Self::wait), but does not watch the alarm.
     fn wait_deaf(&self, ticket: u32, deadline: Option<Instant>) -> Woken {
         self.waiters
             .wait(
@@ -161,7 +165,7 @@ impl Signal {
             .unwrap_or(Woken::Notified)
     }
 
-    /// Waits until the ticket is stale or there is something to read from `fd`. Hears the alarm.
+    /// Waits until the ticket is stale or `fd` is readable. The alarm also ends the wait.
     pub(crate) fn wait_beside(&self, ticket: u32, fd: RawFd, deadline: Option<Instant>) -> Beside {
         let own = thread::own();
         let Ok(bell) = own.system().bell() else {
@@ -189,7 +193,7 @@ impl Signal {
             .unwrap_or(Beside::Woken(Woken::Notified))
     }
 
-    /// The descriptor, made at the first call. The caller brings it to the right level afterwards.
+    /// Returns the descriptor, which is created by the first call. The caller then sets its level.
     pub(crate) fn descriptor(&self) -> Result<BorrowedFd<'_>> {
         self.level.descriptor()
     }
@@ -211,8 +215,8 @@ impl Signal {
     }
 }
 
-/// The calling thread, while it waits for several signals at once. It enters their lists before it looks for work, and
-/// again after each wait, because what wakes it takes it off.
+/// The calling thread while it waits for several signals at once. It enters their lists before it checks for work. It
+/// enters them again after each wait, because a wake-up removes it from the list.
 pub(crate) struct Vigil {
     own: Arc<thread::Thread>,
 }
@@ -222,17 +226,17 @@ impl Vigil {
         Vigil { own: thread::own() }
     }
 
-    /// The next wait ends when the signal is woken. Look for work afterwards.
+    /// Makes the next wait end when `signal` is woken. Check for work afterwards.
     pub(crate) fn enter(&self, signal: &Signal) {
         signal.waiters.enter(&self.own);
     }
 
-    /// The signal is of no interest any more.
+    /// Stops waiting for `signal`.
     pub(crate) fn leave(&self, signal: &Signal) {
         signal.waiters.leave(&self.own);
     }
 
-    /// Waits for the signals. A wait may end without news.
+    /// Waits for the signals. A wait may end without an event.
     ///
     /// # Errors
     /// `Interrupted` if a signal handler ran, and the system's errors.
@@ -249,11 +253,11 @@ impl Vigil {
         }
     }
 
-    /// Waits for the signals and for descriptors, and returns the readiness of each of these, in order. A wait may end
-    /// without news.
+    /// Waits for the signals and for descriptors, and returns the readiness of each descriptor, in order. A wait may
+    /// end without an event.
     ///
     /// # Errors
-    /// As [`poll::wait`], and if there is no descriptor left for a bell.
+    /// Those of [`poll::wait`], and an error if no descriptor is left for a bell.
     pub(crate) fn wait_beside(
         &self,
         fds: &[(RawFd, Ready)],
@@ -292,7 +296,7 @@ mod tests {
     use crate::sys::wake_fd::WakeFd;
 
     #[test]
-    fn wake_ups_that_are_put_off_are_given_once() {
+    fn deferred_wake_ups_are_delivered_once() {
         let signal = Arc::new(Signal::new());
         let waiter = {
             let (signal, ticket) = (signal.clone(), signal.ticket());
@@ -329,7 +333,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_to_interrupt_does_so_however_a_thread_waits() {
+    fn an_alarm_ends_every_kind_of_wait() {
         let (heard, written) = UnixStream::pair().unwrap();
         let signal = Signal::new();
         let other = WakeFd::new().unwrap();
@@ -347,7 +351,7 @@ mod tests {
             let waited = vigil.wait(None);
             assert_eq!(waited.unwrap_err().kind(), io::ErrorKind::Interrupted);
             vigil.leave(&signal);
-            // What happened counts for more.
+            // An event takes precedence over the alarm.
             signal.wake();
             assert_eq!(signal.wait(ticket, None), Woken::Notified);
         });

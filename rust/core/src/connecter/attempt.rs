@@ -1,20 +1,22 @@
-//! The turn of a connecter: attempts at one address are few at a time, as [`Turn`](crate::reactor::Turn) says.
+//! The turn of a connecter. The number of simultaneous attempts at one address is limited by
+//! [`Turn`](crate::reactor::Turn)s.
 
 use std::time::Instant;
 
 /// An attempt to connect, and the turn that it needs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(super) enum Attempt<T> {
-    /// No attempt needs a turn: none is made, or the one that is made has taken too long.
+    /// No attempt needs a turn: there is none, or the current one has taken too long.
     #[default]
     None,
-    /// Others connect to the address first.
+    /// Other sessions connect to the address first.
     Queued(T),
-    /// It is this connecter's turn, until the peer has shaken hands, the attempt has failed, or `patience` is over.
+    /// It is this connecter's turn, until the handshake has succeeded, the attempt has failed, or `patience` has
+    /// passed.
     UnderWay { turn: T, patience: Option<Instant> },
 }
 
-/// What changes it.
+/// An event that changes [`Attempt`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum AttemptEvent<T> {
     /// The connecter asks for a turn.
@@ -26,7 +28,7 @@ pub(crate) enum AttemptEvent<T> {
 }
 
 impl<T> Attempt<T> {
-    /// The next attempt, and the turn to give back.
+    /// Returns the next state, and the turn to give back.
     pub(super) fn next(self, event: AttemptEvent<T>) -> (Attempt<T>, Option<T>) {
         match (self, event) {
             (Attempt::None, AttemptEvent::Ask(turn)) => (Attempt::Queued(turn), None),

@@ -1,6 +1,6 @@
 //! The states of a listener, and what changes them.
 //!
-//! [`Stage::next`] has no effects. `docs/states.md` holds its table, drawn from this code by a test.
+//! [`Stage::next`] has no effects. `docs/states.md` shows its table, which a test draws from this code.
 
 use std::time::Instant;
 
@@ -9,12 +9,12 @@ use std::time::Instant;
 pub(super) enum Stage {
     /// The descriptor is bound and not watched yet.
     Bound,
-    /// The reactor could not watch the descriptor, and tries again at this time.
+    /// The reactor could not watch the descriptor and tries again at this time.
     Unwatched { until: Instant },
     /// The reactor reports new connections.
     Accepting,
-    /// No connection is accepted until this time. New connections do not end the pause, because each would ask for
-    /// a time-out of its own.
+    /// No connection is accepted until this time. New connections do not end the pause, because each would need its own
+    /// time-out.
     Paused { until: Instant },
     /// `close` has closed the descriptor. The I/O thread still has to forget the listener.
     Closed,
@@ -22,10 +22,10 @@ pub(super) enum Stage {
     Ended,
 }
 
-/// What changes it.
+/// An event that changes [`Stage`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Event {
-    /// The reactor watches the descriptor from now on.
+    /// The reactor begins to watch the descriptor.
     Watch,
     /// Accepting or watching has failed, or there is no room for more connections.
     Pause { until: Instant },

@@ -1,13 +1,13 @@
-//! Whether there is memory for another connection, without a system call for each connection.
+//! Checks whether there is memory for another connection, without a system call for each connection.
 
 use std::time::{Duration, Instant};
 
-/// One look covers this many connections within this time. Together they use a small part of the memory that must
+/// One check covers this many connections within this time. Together they use a small part of the memory that must
 /// remain free.
 const CONNECTIONS: usize = 16;
 const SPAN: Duration = Duration::from_millis(10);
 
-/// How much the last look still covers.
+/// The connections that the last check still covers.
 #[derive(Debug, Default)]
 pub(super) struct Vouched {
     connections: usize,
@@ -26,7 +26,7 @@ impl Vouched {
         admits
     }
 
-    /// A connection was accepted.
+    /// Records that a connection was accepted.
     pub(super) fn accepted(&mut self) {
         self.connections = self.connections.saturating_sub(1);
     }
@@ -37,7 +37,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_few_connections_that_come_together_need_one_look() {
+    fn connections_that_arrive_together_need_one_check() {
         let now = Instant::now();
         let mut vouched = Vouched::default();
         let mut looks = 0;
@@ -53,7 +53,7 @@ mod tests {
     }
 
     #[test]
-    fn a_look_is_not_good_for_later_and_a_bad_one_for_nothing() {
+    fn a_check_expires_and_a_failed_check_covers_nothing() {
         let now = Instant::now();
         let mut vouched = Vouched::default();
         assert!(vouched.admits(now, || true));

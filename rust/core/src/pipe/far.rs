@@ -1,18 +1,18 @@
-//! Whether the other end of a pipe is there, and how it went.
+//! Whether the other end of a pipe is open, and how it closed.
 
 use std::sync::atomic::{AtomicU8, Ordering};
 
-/// What an end knows of the other end.
+/// The state of the other end.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
 pub(super) enum Far {
-    /// It is there.
+    /// It is open.
     Open,
-    /// It closed. What it published can still be read.
+    /// It closed. The messages that it published can still be read.
     Closed,
-    /// It closed, but only for the connection behind it: a connecting session makes another pipe.
+    /// It closed, but only for the connection behind it. A connecting session makes another pipe.
     GaveUp,
-    /// It closed, and what it published is not to be read any more.
+    /// It closed, and the messages that it published must not be read any more.
     Withdrew,
 }
 
@@ -24,12 +24,12 @@ pub(super) enum Parting {
     Close,
     /// It gives up the connection behind the other end.
     GiveUp,
-    /// It takes back what was not read.
+    /// It takes back everything that was not read.
     Withdraw,
 }
 
 impl Far {
-    /// The state after the other end has closed. An end closes once.
+    /// Returns the state after the other end has closed. An end closes once.
     fn next(self, parting: Parting) -> Far {
         match (self, parting) {
             (Far::Open, Parting::Close) => Far::Closed,
@@ -40,7 +40,7 @@ impl Far {
     }
 }
 
-/// A [`Far`] that the other end changes. It is stored once, so it never says both that the end is there and how it went.
+/// A [`Far`] that the other end changes. It is stored once and in one value, so it never shows a mixture of two states.
 pub(super) struct FarCell(AtomicU8);
 
 impl FarCell {
@@ -48,7 +48,7 @@ impl FarCell {
         FarCell(AtomicU8::new(Far::Open as u8))
     }
 
-    /// Acquire pairs with the Release of `part`: whoever sees the end gone sees what it published before.
+    /// Acquire pairs with the Release of `part`: an end that finds the other one closed sees what it published before.
     #[inline]
     pub(super) fn get(&self) -> Far {
         let state = self.0.load(Ordering::Acquire);
@@ -58,13 +58,13 @@ impl FarCell {
             .unwrap_or(Far::Closed)
     }
 
-    /// As [`get`](Self::get), for each message.
+    /// Whether the other end has closed. Unlike [`get`](Self::get), this is cheap enough for each message.
     #[inline]
     pub(super) fn is_gone(&self) -> bool {
         self.0.load(Ordering::Acquire) != Far::Open as u8
     }
 
-    /// The other end closes. Nobody else stores here.
+    /// Records how the other end closes. Only that end stores here.
     pub(super) fn part(&self, parting: Parting) {
         self.0
             .store(self.get().next(parting) as u8, Ordering::Release);
@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cell_shows_how_the_end_went() {
+    fn a_cell_shows_how_the_end_closed() {
         for parting in EVENTS {
             let cell = FarCell::new();
             assert_eq!((cell.get(), cell.is_gone()), (Far::Open, false));

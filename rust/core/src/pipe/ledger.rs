@@ -1,28 +1,28 @@
-//! What became of the messages: how many were written and read, left for the peer's kernel, or were lost.
+//! Accounts for the messages of a pipe: how many were written, read, handed to the kernel, or lost.
 
 use std::sync::atomic::{Ordering, fence};
 
 use super::{End, Pipe, PipeEvent};
 
 impl Pipe {
-    /// Whole messages and bytes written at this end so far.
+    /// Complete messages and bytes written at this end so far.
     pub fn written(&self) -> (u64, u64) {
         (self.written, self.bytes_written)
     }
 
-    /// Whole messages and bytes read at this end so far.
+    /// Complete messages and bytes read at this end so far.
     pub fn read_so_far(&self) -> (u64, u64) {
         (self.read, self.bytes_read)
     }
 
-    /// So many more of the far end's messages were handed to the kernel.
+    /// Records that `sent` more of the far end's messages were handed to the kernel.
     pub fn account(&self, sent: u64) {
         self.far().sent.fetch_add(sent, Ordering::Release);
         self.tell_accounts();
     }
 
-    /// The connection was lost, and with it so many of the far end's messages that had not been handed to the kernel, and so
-    /// many that had, and did not get to the peer. Of so many it is certain that the peer never had them.
+    /// Records the loss of a connection: `stranded` of the far end's messages had not been handed to the kernel, and
+    /// `unheard` had been but did not reach the peer. `never_arrived` of them certainly never reached the peer.
     pub fn account_lost(&self, stranded: u64, unheard: u64, never_arrived: u64) {
         self.far().sent.fetch_sub(unheard, Ordering::Release);
         self.far()
@@ -41,7 +41,7 @@ impl Pipe {
         }
     }
 
-    /// Of the messages written here: how many left for the peer's kernel, and how many were lost with a connection.
+    /// Of the messages written here: how many were handed to the kernel, and how many were lost with a connection.
     pub fn sent_and_lost(&self) -> (u64, u64) {
         (
             self.own().sent.load(Ordering::Acquire),
@@ -49,18 +49,18 @@ impl Pipe {
         )
     }
 
-    /// Of the messages written here that were lost with a connection: how many the peer certainly never had.
+    /// Of the messages written here that were lost with a connection: how many certainly never reached the peer.
     pub fn never_arrived(&self) -> u64 {
         self.own().never_arrived.load(Ordering::Acquire)
     }
 
-    /// One of the messages that were lost is sent again: it does not count as lost.
+    /// Records that a lost message was sent again, so it does not count as lost.
     pub fn count_resent(&mut self) {
         self.resent += 1;
     }
 
-    /// How many of those that were written here are lost, and were not sent again: with a connection, or unread by a far
-    /// end that has closed.
+    /// Number of messages written here that are lost and were not sent again. They were lost with a connection or, with
+    /// `unread_too`, not read by a far end that has closed.
     pub fn lost(&self, unread_too: bool) -> u64 {
         let unread = if unread_too && self.is_far_closed() {
             self.queued_out()
@@ -70,25 +70,25 @@ impl Pipe {
         (self.sent_and_lost().1 + unread).saturating_sub(self.resent)
     }
 
-    /// Asks for [`PipeEvent::Sent`] at the next change. Look at [`sent_and_lost`](Self::sent_and_lost) afterwards.
+    /// Requests [`PipeEvent::Sent`] at the next change. Check [`sent_and_lost`](Self::sent_and_lost) afterwards.
     pub fn wait_sent(&self) {
         self.own().wants_sent.arm();
         fence(Ordering::SeqCst);
     }
 
-    /// Messages written here that newer ones replaced before they were read, and the same of those written at the far
-    /// end.
+    /// Number of messages written here that newer ones replaced before they were read, and the same for messages
+    /// written at the far end.
     pub fn conflated(&self) -> (u64, u64) {
         let count = |end: &End| end.conflated.load(Ordering::Relaxed);
         (count(self.own()), count(self.far()))
     }
 
-    /// Messages that the far end began to write and could not complete.
+    /// Number of messages that the far end began to write and could not complete.
     pub fn torn_in(&self) -> u64 {
         self.far().torn.load(Ordering::Relaxed)
     }
 
-    /// Messages the far end wrote that have not been read here yet.
+    /// Number of messages that the far end wrote and that have not been read here yet.
     pub fn queued_in(&self) -> u64 {
         self.far()
             .counts
@@ -97,13 +97,13 @@ impl Pipe {
             .saturating_sub(self.read)
     }
 
-    /// Messages written here that the far end has not read yet.
+    /// Number of messages written here that the far end has not read yet.
     pub fn queued_out(&self) -> u64 {
         self.written
             .saturating_sub(self.far().counts.read.load(Ordering::Acquire))
     }
 
-    /// About how many bytes wait in both directions, written and not read.
+    /// Approximate number of bytes that are written and not read, in both directions.
     pub fn queued_bytes(&self) -> u64 {
         let (own, far) = (&self.own().counts, &self.far().counts);
         let inbound = far.bytes_written.load(Ordering::Relaxed);

@@ -1,22 +1,22 @@
-//! How much may wait in one direction of a pipe, and who says so.
+//! The limit of what may wait in one direction of a pipe, and which end sets it.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use crate::options::Options;
 
-/// A high-water mark: so many whole messages, so many bytes; 0 = no limit.
+/// A high-water mark in complete messages and in bytes; 0 means no limit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Limit {
-    /// Whole messages.
+    /// Complete messages.
     pub messages: usize,
-    /// Bytes of their bodies, and [`PART`](zeroxide_proto::message::PART) for each part. One message is let in however
-    /// large it is, if nothing waits before it.
+    /// Bytes of their bodies, plus [`PART`](zeroxide_proto::message::PART) for each part. A message of any size is
+    /// accepted if no other message waits.
     pub bytes: usize,
 }
 
 impl Limit {
-    /// What a socket with these options allows for what it sends.
+    /// Returns the limit that a socket with these options sets for what it sends.
     pub(crate) fn outbound(options: &Options) -> Limit {
         Limit {
             messages: options.sndhwm,
@@ -24,7 +24,7 @@ impl Limit {
         }
     }
 
-    /// What a socket with these options allows for what it receives.
+    /// Returns the limit that a socket with these options sets for what it receives.
     pub(crate) fn inbound(options: &Options) -> Limit {
         Limit {
             messages: options.rcvhwm,
@@ -32,8 +32,9 @@ impl Limit {
         }
     }
 
-    /// Over inproc there is one queue where other transports have two, so it gets both limits. No limit of messages on
-    /// either side is none, as with libzmq. One of bytes, which nobody has unless it was asked for, always counts.
+    /// Returns the limit of an inproc pipe. It has one queue where other transports have two, so both limits are added.
+    /// If either side has no limit of messages, there is none, as with libzmq. A limit of bytes always counts, because
+    /// it only exists if it was requested.
     fn and(self, other: Limit) -> Limit {
         let messages = if self.messages == 0 || other.messages == 0 {
             0
@@ -47,9 +48,9 @@ impl Limit {
     }
 }
 
-/// The limit of one direction, in force.
+/// The limit of one direction that is in force.
 pub(super) struct InForce {
-    /// What the end that writes wants, and the one that reads. The end of a session wants nothing.
+    /// The limits that the writing end and the reading end have set. The end of a session sets none.
     wanted: Mutex<[Option<Limit>; 2]>,
     messages: AtomicUsize,
     bytes: AtomicUsize,
@@ -73,7 +74,7 @@ impl InForce {
         limit
     }
 
-    /// One end wants something else now.
+    /// Changes the limit that one end sets.
     pub(super) fn set(&self, end: End, limit: Limit) {
         self.change(|wanted| wanted[end as usize] = Some(limit));
     }
@@ -89,13 +90,13 @@ impl InForce {
         self.bytes.store(now.bytes, Ordering::Relaxed);
     }
 
-    /// Messages; 0 = no limit.
+    /// The limit in messages; 0 means no limit.
     #[inline]
     pub(super) fn messages(&self) -> u64 {
         self.messages.load(Ordering::Relaxed) as u64
     }
 
-    /// Bytes; 0 = no limit.
+    /// The limit in bytes; 0 means no limit.
     #[inline]
     pub(super) fn bytes(&self) -> u64 {
         self.bytes.load(Ordering::Relaxed) as u64
@@ -109,7 +110,7 @@ mod tests {
     use std::sync::Arc;
     use zeroxide_proto::message::{Message, PART};
 
-    /// What so many messages of ten bytes count.
+    /// The weight of `messages` messages of ten bytes.
     const fn of(messages: usize) -> usize {
         messages * (10 + PART)
     }
@@ -118,7 +119,7 @@ mod tests {
         Some(Limit { messages, bytes })
     }
 
-    /// A pipe whose one direction is limited by both of its ends.
+    /// Creates a pipe with limits from both ends for one of its directions.
     fn pair(writer: Option<Limit>, reader: Option<Limit>) -> (Pipe, Pipe) {
         let near = PipeConfig {
             limit_out: writer,
@@ -131,7 +132,7 @@ mod tests {
         Pipe::pair(near, far)
     }
 
-    /// Writes messages of this size until no more goes in.
+    /// Writes messages of `size` bytes until the pipe is full, and returns how many it took.
     fn fill(pipe: &mut Pipe, size: usize) -> usize {
         let mut count = 0;
         while count < 10_000 && pipe.write(Message::from(vec![0; size])).is_ok() {
@@ -149,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn both_ends_add_up_and_no_limit_of_messages_on_either_is_none() {
+    fn limits_add_up_unless_an_end_has_no_limit_of_messages() {
         for (writer, reader, expected) in [
             (limit(2, 0), None, 2),
             (None, limit(3, 0), 3),
@@ -168,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn one_message_fits_however_large_it_is() {
+    fn one_message_of_any_size_fits() {
         let (mut near, mut far) = pair(limit(0, 100), None);
         assert_eq!(fill(&mut near, 1000), 1);
         assert!(!near.check_write());
@@ -185,7 +186,7 @@ mod tests {
             read(&mut far, 1);
         }
         assert_eq!(fill(&mut near, 10), 5);
-        // The last read of a reader that then sleeps is seen as well.
+        // A reader that then sleeps also reports its last read.
         read(&mut far, 10);
         assert!(!far.check_read());
         assert_eq!(fill(&mut near, 10), 10);
@@ -215,19 +216,19 @@ mod tests {
     }
 
     #[test]
-    fn a_limit_raised_while_the_writer_goes_to_sleep_is_seen() {
+    fn a_limit_raised_while_the_writer_falls_asleep_takes_effect() {
         for messages in [0, 100] {
             let (mut near, far) = pair(limit(2, 0), None);
             assert_eq!(fill(&mut near, 10), 2);
             let bytes = 0;
-            // Between the look at the limit and the bell.
+            // As if this happened between the check of the limit and arming the bell.
             far.set_limit_in(Limit { messages, bytes });
             assert!(near.wait_for_room());
         }
     }
 
     #[test]
-    fn a_limit_may_come_and_go_while_messages_wait() {
+    fn a_limit_may_change_while_messages_wait() {
         let (mut near, mut far) = pair(limit(0, 0), None);
         assert_eq!(fill(&mut near, 10), 10_000);
         read(&mut far, 9_990);
@@ -264,7 +265,7 @@ mod tests {
             assert!(!far.check_read());
             assert_eq!(near.inbound().weight(), 0);
         }
-        // As well when they come one by one, and when the message is never completed.
+        // They also count if they are written one by one, and if the message is never completed.
         for _ in 0..9 {
             let mut part = zeroxide_proto::frame::Frame::new();
             part.set_more(true);

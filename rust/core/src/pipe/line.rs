@@ -1,4 +1,4 @@
-//! The connection behind a pipe, as far as the thread may drive it that waits for what comes in.
+//! The connection behind a pipe, as seen by a thread that waits for messages and may drive it.
 
 use std::os::fd::RawFd;
 use std::sync::Arc;
@@ -8,19 +8,21 @@ use zeroxide_queue::loan;
 
 use super::{Pipe, PipeEvent};
 
-/// See the module text. From [`take_over`](Self::take_over) until the loan ends, nobody else is told of bytes that
-/// arrive: the thread that took over waits for the descriptor and looks.
+/// See the module text. From [`take_over`](Self::take_over) until the loan ends, no other thread is notified of bytes
+/// that arrive. The thread that took over waits for the descriptor and looks.
 pub(crate) trait Line: Send + Sync {
-    /// What to wait for, unless there is more to do for the connection than to read.
+    /// Takes over the connection and returns what to wait for. Returns `None` if the connection needs more than a
+    /// reader.
     fn take_over(&self) -> Option<Loan>;
-    /// Moves what has arrived into the pipe. The caller may have seen that the peer has hung up. If messages came in,
-    /// the loan ends, or is paused if the wait that began at `since` was short: the next one is then expected soon.
+    /// Moves what has arrived into the pipe. With `hung_up`, the caller has seen that the peer hung up. If messages
+    /// came in, the loan ends, or it is paused if the wait that began at `since` was short, because the next wait is
+    /// then expected soon.
     fn look(&self, loan: Loan, hung_up: bool, since: Option<Instant>) -> Look;
-    /// The wait is over, and no message came in. With `soon`, the loan is paused.
+    /// Ends a wait without a message. With `soon`, the loan is paused.
     fn give_back(&self, loan: Loan, soon: bool);
-    /// If nobody waits, the connection is to look after itself from now on.
+    /// Returns the connection to the I/O thread if no thread waits.
     fn release(&self);
-    /// As [`release`](Self::release), but moves what has arrived into the pipe before. True if it did look.
+    /// Like [`release`](Self::release), but first moves what has arrived into the pipe. Returns true if it looked.
     fn take_in(&self) -> bool;
 }
 
@@ -31,45 +33,45 @@ pub(crate) struct Loan {
     pub(crate) loan: loan::Loan,
 }
 
-/// What comes after a look.
+/// What to do after a look.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Look {
-    /// Wait for the descriptor, if nothing has come into the pipe.
+    /// Wait for the descriptor, unless the pipe has messages.
     Again,
-    /// Messages came in, and the caller tells the pipe's reader. The loan is over, or paused.
+    /// Messages came in. The caller notifies the pipe's reader. The loan has ended or is paused.
     CameIn {
-        /// It is paused.
+        /// Whether the loan is paused.
         paused: bool,
     },
-    /// Wait for the pipe only: the rest is done elsewhere.
+    /// Wait for the pipe only. The I/O thread does the rest.
     Elsewhere,
 }
 
-/// What a flush does for a reader that sleeps.
+/// How a flush notifies a sleeping reader.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(super) enum Notice {
-    /// It tells the reader.
+    /// It notifies the reader.
     #[default]
     Tell,
     /// It leaves that to the thread that flushes, which reads next.
     Keep,
-    /// It has left it to that thread.
+    /// It has left a notification to that thread.
     Kept,
 }
 
 impl Pipe {
-    /// From now on, a flush does not tell a reader that sleeps: the caller will, or [`take_notice`](Self::take_notice)
-    /// has it told.
+    /// Stops flushes from notifying a sleeping reader. The caller notifies it instead, if
+    /// [`take_notice`](Self::take_notice) asks for that.
     pub(crate) fn keep_notice(&mut self) {
         self.notice = Notice::Keep;
     }
 
-    /// Ends [`keep_notice`](Self::keep_notice). Returns whether the reader has to be told.
+    /// Ends [`keep_notice`](Self::keep_notice). Returns whether the reader has to be notified.
     pub(crate) fn take_notice(&mut self) -> bool {
         std::mem::take(&mut self.notice) == Notice::Kept
     }
 
-    /// Tells the reader that messages were published while it slept.
+    /// Notifies the reader that messages were published while it slept.
     pub(crate) fn tell_readable(&mut self) {
         match self.notice {
             Notice::Tell => self.far().notify(PipeEvent::Readable),

@@ -1,7 +1,7 @@
-//! Messages for many, gathered into one run while everybody who is to read it is busy.
+//! Messages for several receivers, gathered into one run while all receivers are busy.
 //!
-//! A writer that gathers keeps messages to itself. So that nobody has to wait for its next call, it first has one reader
-//! ask for them, which that does as soon as its thread has done what it was at.
+//! A writer that gathers holds messages back. So that they need not wait for the writer's next call, it first notifies
+//! one reader, which asks for them as soon as its thread has finished its current work.
 
 use std::sync::atomic::{AtomicU8, Ordering};
 
@@ -9,19 +9,19 @@ use zeroxide_proto::frame::{Frame, Load};
 
 use super::{Pipe, PipeEvent};
 
-/// What an end may write for the far one.
+/// The kinds of messages that an end may write for the far end.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
 enum Runs {
-    /// Each message by itself.
+    /// Single messages only.
     Refused,
     /// Runs, because the far end takes them.
     Taken,
-    /// The same, and the far end was told that one is being gathered.
+    /// The same, and the far end was notified that a run is being gathered.
     Gathering,
 }
 
-/// [`Runs`] that both ends change.
+/// A [`Runs`] that both ends change.
 pub(super) struct RunsCell(AtomicU8);
 
 impl RunsCell {
@@ -38,23 +38,23 @@ impl RunsCell {
         self.0.store(runs as u8, Ordering::Release);
     }
 
-    /// Whether a run is being gathered; from now on, the far end has asked for it.
+    /// Returns whether a run is being gathered, and records that the far end has asked for it.
     fn take_gathering(&self) -> bool {
         let gathering = Runs::Gathering as u8;
         let taken = Runs::Taken as u8;
-        // Most looks find none, and write nothing.
+        // Most calls find no run, and write nothing.
         self.0.load(Ordering::Relaxed) == gathering
             && self.0.swap(taken, Ordering::Acquire) == gathering
     }
 }
 
 impl Pipe {
-    /// The owner of this end can read runs.
+    /// Declares that the owner of this end can read runs.
     pub fn take_runs(&self) {
         self.far().runs.set(Runs::Taken);
     }
 
-    /// How many messages a run for this pipe may have. None at all if each has to be looked at by itself.
+    /// Maximum number of messages in a run for this pipe. 0 if each message has to be checked by itself.
     pub fn room_for_run(&mut self) -> u64 {
         let own = self.own();
         if own.runs.are_refused() || own.slot.is_some() || own.limit.bytes() != 0 {
@@ -65,17 +65,17 @@ impl Pipe {
         }
         match self.own().limit.messages() {
             0 => u64::MAX,
-            // `check_write` has left less than a high-water mark between the two counts.
+            // After `check_write`, the two counts differ by less than the high-water mark.
             hwm => hwm.saturating_sub(self.written - self.far_read),
         }
     }
 
-    /// Whether the far reader sleeps, to guess from.
+    /// Whether the far reader seems to sleep. The answer is a hint.
     pub fn is_far_asleep(&self) -> bool {
         self.tx.is_consumer_asleep()
     }
 
-    /// Writes a run, for which there was room when it was begun.
+    /// Writes a run. There was room for it when it was begun.
     pub fn write_run(&mut self, run: Frame) {
         let Load { messages, bytes } = run.load();
         self.written += u64::from(messages);
@@ -84,13 +84,13 @@ impl Pipe {
         self.tx.push(run);
     }
 
-    /// Tells the far end that messages are being gathered.
+    /// Notifies the far end that messages are being gathered.
     pub fn announce_gathering(&self) {
         self.own().runs.set(Runs::Gathering);
         self.far().notify(PipeEvent::Gathering);
     }
 
-    /// Asks for what is being gathered at the far end, if it has said so.
+    /// Asks for the messages that are being gathered, if the far end has announced any.
     pub fn ask(&self) {
         if self.far().runs.take_gathering() {
             self.far().notify(PipeEvent::Asked);

@@ -1,4 +1,4 @@
-//! What messages take in memory while they wait in a pipe: their bytes, and [`PART`] for each part.
+//! The memory that messages take while they wait in a pipe: their bytes, and [`PART`] for each part.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -10,7 +10,7 @@ use super::{Pipe, Shared};
 const EACH: u64 = PART as u64;
 
 impl Pipe {
-    /// A message of so many parts is about to be written.
+    /// Records that a message of `parts` parts is about to be written.
     #[inline]
     pub(super) fn note_parts(&mut self, parts: usize) {
         self.parts_written += parts as u64 - 1;
@@ -25,7 +25,7 @@ impl Pipe {
             .store(self.parts_written, Ordering::Relaxed);
     }
 
-    /// This many parts were read, not counting the last part of each message.
+    /// Records that `parts` parts were read, not counting the last part of each message.
     #[inline]
     pub(super) fn count_parts(&mut self, parts: u64) {
         self.parts_read += parts;
@@ -33,19 +33,19 @@ impl Pipe {
         counts.parts_read.store(self.parts_read, Ordering::Relaxed);
     }
 
-    /// What was read since the far writer's doorbell was last looked at.
+    /// The weight of what was read since the far writer's doorbell was last checked.
     pub(super) fn read_since_checked(&self) -> u64 {
         let parts = self.read - self.read_checked + self.parts_read - self.parts_checked;
         self.bytes_read - self.bytes_checked + EACH * parts
     }
 
-    /// Everything ever written here. It never becomes less, but by what is taken back.
+    /// The weight of everything ever written here. It only decreases if frames are taken back.
     #[inline]
     pub(crate) fn weight_written(&self) -> u64 {
         self.bytes_written + EACH * (self.written + self.parts_written)
     }
 
-    /// What was written here and not read yet.
+    /// The weight of what was written here and not read yet.
     pub(super) fn outstanding(&self) -> u64 {
         let far = &self.far().counts;
         let read = far.read.load(Ordering::Acquire) + far.parts_read.load(Ordering::Relaxed);
@@ -53,7 +53,7 @@ impl Pipe {
         self.weight_written().saturating_sub(read)
     }
 
-    /// What was written of a message whose last part has not come yet.
+    /// The weight of a message whose last part is still missing.
     pub(crate) fn weight_begun(&self) -> u64 {
         if self.open_frames == 0 {
             return 0;
@@ -62,7 +62,7 @@ impl Pipe {
         self.bytes_written - whole + EACH * self.open_frames as u64
     }
 
-    /// For who wants to know what waits for the far end, also when this one is gone.
+    /// Returns a handle that reports what waits for the far end, even after this end is gone.
     pub(crate) fn inbound(&self) -> Inbound {
         Inbound {
             shared: self.shared.clone(),
@@ -71,7 +71,7 @@ impl Pipe {
     }
 }
 
-/// What was written at one end of a pipe and waits at the other.
+/// The messages that were written at one end of a pipe and wait at the other.
 #[derive(Clone)]
 pub(crate) struct Inbound {
     shared: Arc<Shared>,
@@ -79,7 +79,7 @@ pub(crate) struct Inbound {
 }
 
 impl Inbound {
-    /// What whole messages that wait take. Nothing once the end that reads is gone.
+    /// The weight of the complete messages that wait. 0 after the reading end is gone.
     pub(crate) fn weight(&self) -> u64 {
         let own = &self.shared.ends[self.side];
         if own.far.is_gone() {

@@ -1,8 +1,8 @@
-//! How many attempts to connect to one address are under way at once.
+//! Limits how many attempts to connect to one address are under way at once.
 //!
-//! Whoever listens has room for so many that it has not accepted yet, a hundred by default. What comes on top of that the
-//! kernel throws away, and asks again a second later. A crowd that connects at once therefore comes in turns, in the order
-//! in which it asked; the peer takes the next ones in as quickly as before, because it is never idle.
+//! A listener has room for a limited number of connections that it has not accepted yet, a hundred by default. The
+//! kernel drops further attempts and retries them a second later. So if many sessions connect at once, they take turns
+//! in the order in which they asked. The peer accepts them as quickly as before, because it is never idle.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -11,7 +11,7 @@ use socket2::SockAddr;
 
 use super::Token;
 
-/// How many attempts at one address are under way.
+/// Maximum number of attempts to connect to one address that are under way at once.
 const UNDER_WAY_MAX: usize = 64;
 
 /// See the module text.
@@ -19,18 +19,18 @@ const UNDER_WAY_MAX: usize = 64;
 pub(super) struct Attempts {
     crowds: Slab<Crowd>,
     by_address: HashMap<SockAddr, usize>,
-    /// How many have asked so far.
+    /// Number of turns requested so far.
     asked: u64,
 }
 
 struct Crowd {
     address: SockAddr,
     under_way: usize,
-    /// Those whose turn it is not yet, in the order in which they asked.
+    /// Sessions whose turn has not come yet, in the order in which they asked.
     waiting: BTreeMap<u64, Token>,
 }
 
-/// A place among those who connect to an address. Must be given back.
+/// A place among the sessions that connect to an address. It must be given back.
 #[derive(Debug)]
 pub(crate) struct Turn {
     crowd: usize,
@@ -65,12 +65,12 @@ impl Attempts {
         }
     }
 
-    /// Whether it has come.
+    /// Whether the turn has come.
     pub(super) fn has_come(&self, turn: &Turn) -> bool {
         !self.crowds[turn.crowd].waiting.contains_key(&turn.number)
     }
 
-    /// The attempt is over, or was never made. Returns whose turn it is now.
+    /// Ends a turn, whether or not the attempt was made. Returns the session whose turn it is now.
     pub(super) fn give_back(&mut self, turn: Turn) -> Option<Token> {
         let crowd = &mut self.crowds[turn.crowd];
         if crowd.waiting.remove(&turn.number).is_some() {
@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn who_comes_too_many_has_a_turn_in_the_order_of_asking() {
+    fn turns_above_the_limit_come_in_the_order_of_asking() {
         let mut attempts = Attempts::default();
         let mut ask = |n| attempts.ask(&address(1), Token(n));
         let mut first: Vec<_> = (0..UNDER_WAY_MAX).map(&mut ask).collect();
@@ -109,7 +109,7 @@ mod tests {
         let elsewhere = attempts.ask(&address(2), Token(7));
         assert!(attempts.has_come(&elsewhere));
         let [one, two, three] = <[Turn; 3]>::try_from(second).unwrap();
-        // Who leaves while it waits has had no turn that somebody else could have.
+        // A session that leaves while it waits has no turn to pass on.
         assert_eq!(attempts.give_back(one), None);
         let mut done = || first.pop().unwrap();
         assert_eq!(attempts.give_back(done()), Some(Token(101)));
@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_kept_of_addresses_that_nobody_connects_to() {
+    fn addresses_without_attempts_are_removed() {
         let mut attempts = Attempts::default();
         for port in 1..1000 {
             let turn = attempts.ask(&address(port), Token(1));

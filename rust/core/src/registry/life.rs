@@ -6,17 +6,17 @@ use std::sync::atomic::{AtomicU8, Ordering};
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
 pub(super) enum Life {
-    /// It has had no socket, and has no threads.
+    /// The context has had no socket, so it has no threads.
     New,
     /// Its I/O threads have started.
     Running,
     /// Every call on its sockets fails. Their owners close them, and `term` waits for that.
     ShutDown,
-    /// Its I/O threads were told to end.
+    /// Its I/O threads were asked to end.
     Ended,
 }
 
-/// What changes it.
+/// An event that changes [`Life`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum LifeEvent {
     /// The I/O threads start, with the first socket.
@@ -50,7 +50,7 @@ impl Life {
     }
 }
 
-/// A life that several threads change.
+/// A [`Life`] that several threads change.
 pub(super) struct LifeCell(AtomicU8);
 
 impl LifeCell {
@@ -58,7 +58,7 @@ impl LifeCell {
         LifeCell(AtomicU8::new(Life::New as u8))
     }
 
-    /// Acquire pairs with the Release in `change`: a call that finds the context shut down finds what led to it.
+    /// Acquire pairs with the Release in `change`: a call that finds the context shut down also sees what led to it.
     pub(super) fn get(&self) -> Life {
         Life::from_stored(self.0.load(Ordering::Acquire))
     }

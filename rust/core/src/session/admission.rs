@@ -1,4 +1,4 @@
-//! Whether a peer may come in: whom to ask, and what the answer means for the connection.
+//! Admission of peers: which authority decides, and what its answer means for the connection.
 
 use std::net::IpAddr;
 use std::sync::Weak;
@@ -17,24 +17,24 @@ use crate::reactor::Reactor;
 use crate::sys::errno;
 use crate::zap::{self, Exchange, Failure, Question};
 
-/// What the session calls its pipe to the ZAP handler; the one to the socket is 0.
+/// The session's number for its pipe to the ZAP handler. The pipe to the socket has number 0.
 pub(super) const HANDLER: PipeId = PipeId(1);
 
-/// What a connection knows about its admission.
+/// The state of a connection's admission.
 #[derive(Default)]
 pub(super) struct Admission {
-    /// The question to the ZAP handler, as long as it is open.
+    /// The request to the ZAP handler, until it is answered.
     exchange: Option<Box<Exchange>>,
-    /// Why the peer is refused, in words.
+    /// The reason why the peer was refused, for events.
     refusal: Option<String>,
-    /// There was nobody to ask.
+    /// There was no ZAP handler to ask.
     unchecked: bool,
-    /// Somebody told the peer apart from all others.
+    /// The gate or the ZAP handler has identified the peer.
     recognised: bool,
 }
 
 impl Session {
-    /// The engine wants to know whether its peer may come in.
+    /// Decides whether the engine's peer is admitted, or asks the ZAP handler.
     pub(super) fn inquire(&self, up: &mut Connection, credentials: Credentials, now: Instant) {
         let security = &self.options.security;
         let address = up.stream.peer_address();
@@ -76,7 +76,7 @@ impl Session {
         }
     }
 
-    /// Passes the ZAP handler's answer on, if it is there.
+    /// Passes the ZAP handler's answer to the engine if the answer has arrived.
     pub(super) fn take_answer(&self, up: &mut Connection, now: Instant) {
         let Some(exchange) = &mut up.admission.exchange else {
             return;
@@ -103,7 +103,7 @@ impl Session {
         }
     }
 
-    /// The peer was let in, and is not welcome any more.
+    /// Ends the connection if the peer's admission was revoked.
     pub(super) fn check_revoked(&self, state: &mut State, io: &mut Reactor) {
         if !self.revoked.swap(false, Ordering::AcqRel) {
             return;
@@ -114,7 +114,7 @@ impl Session {
         }
     }
 
-    /// Whether the peer shall go; the I/O thread has been told.
+    /// Whether the peer's admission was revoked. The I/O thread has been woken to end the connection.
     #[inline]
     pub(super) fn is_revoked(&self) -> bool {
         self.revoked.load(Ordering::Acquire)
@@ -154,12 +154,12 @@ impl Session {
 }
 
 impl Connection {
-    /// Whether it is known for sure who the peer is: it proved to have the key that we expect of the server, or it was
-    /// recognised by what it showed.
+    /// Whether the peer's identity is proven: the peer proved that it holds the key that we expect of the server, or
+    /// its credentials were recognised.
     pub(super) fn is_authenticated(&self, security: &Security) -> bool {
         let mechanism = security.mechanism;
         match mechanism.inquiry {
-            // An address is no proof.
+            // An address does not prove an identity.
             Inquiry::Address => false,
             Inquiry::Required | Inquiry::Optional => {
                 self.admission.recognised || mechanism.proves_server && !security.as_server
@@ -167,9 +167,9 @@ impl Connection {
         }
     }
 
-    /// What may be worth a warning about a peer that was let in.
+    /// A warning about an admitted peer, if its mechanism has one that applies.
     pub(super) fn warning(&self, mechanism: &MechanismSpec, address: &str) -> Option<&'static str> {
-        // Over ipc there is no such address.
+        // An ipc peer has no IP address.
         let remote = address
             .parse::<IpAddr>()
             .is_ok_and(|address| !address.is_loopback());
@@ -178,7 +178,7 @@ impl Connection {
         mechanism.remote_warning.filter(|_| remote).or(unchecked)
     }
 
-    /// Why it is over, as precisely as anybody knows.
+    /// Why the connection is over, as precisely as is known.
     pub(super) fn explain(&self, reason: &CloseReason) -> String {
         let admission = &self.admission;
         match reason {
@@ -197,7 +197,8 @@ impl Connection {
         let reason = match failure.code {
             Some(code) => CloseReason::Authenticator { code, problem },
             None => {
-                self.admission.refusal = Some(format!("no verdict of the ZAP handler: {problem}"));
+                self.admission.refusal =
+                    Some(format!("the ZAP handler gave no verdict: {problem}"));
                 CloseReason::NobodyToAsk(mechanism)
             }
         };

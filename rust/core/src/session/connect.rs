@@ -1,5 +1,5 @@
-//! Making a session's connection: the addresses of a round one after the other, the handshakes of layers if there are
-//! any, and the next round.
+//! Connects a session: tries the addresses of a round one after the other, runs the handshakes of layers if there are
+//! any, and starts the next round.
 
 use std::time::{Duration, Instant};
 
@@ -17,10 +17,10 @@ use crate::reactor::{Reactor, Token};
 use crate::sys::errno;
 use crate::transports::{ByteTransport, Opening, Stream, Target, Targets};
 
-/// How often it looks whether the socket has received what earlier connections left.
+/// Interval between checks whether the socket has received what earlier connections left.
 const BACKLOG_STEP: Duration = Duration::from_millis(100);
 
-/// How long an attempt that the peer has not answered keeps others waiting who connect to the same address.
+/// How long an unanswered attempt keeps other sessions waiting that connect to the same address.
 const PATIENCE: Duration = Duration::from_millis(100);
 
 impl Session {
@@ -29,7 +29,7 @@ impl Session {
             return;
         };
         if self.options.immediate && self.port.is_backlogged() {
-            // Each connection would leave another pipe behind.
+            // Each new connection would leave another pipe that the socket has not read.
             let until = io.now() + BACKLOG_STEP;
             state.enter(Step::Wait, Link::Waiting { until });
             return;
@@ -79,7 +79,8 @@ impl Session {
         }
     }
 
-    /// Tries the addresses of this round one after the other until one connects, hangs on, or has to wait for its turn.
+    /// Tries the addresses of this round one after the other until one connects, is in progress, or has to wait for its
+    /// turn.
     pub(super) fn try_next(&self, state: &mut State, io: &mut Reactor) {
         loop {
             let (Some(connecter), Some(token)) = (&mut state.connecter, state.token) else {
@@ -106,7 +107,7 @@ impl Session {
         }
     }
 
-    /// Lets the next one connect to the address.
+    /// Gives the turn at the address to the next session.
     pub(super) fn give_turn_back(&self, state: &mut State, io: &mut Reactor) {
         if let Some(connecter) = &mut state.connecter
             && let Some(turn) = connecter.on_attempt(AttemptEvent::End)
@@ -131,7 +132,7 @@ impl Session {
         let deadline = in_future(io, self.options.connect_timeout);
         if !connected {
             self.emit(EventKind::ConnectDelayed, errno::IN_PROGRESS as u64);
-            // Within one machine the kernels have done with it by now.
+            // Within one machine, the kernel has usually connected by now.
             match stream.is_connected() {
                 Ok(by_now) => connected = by_now,
                 Err(error) => {
@@ -148,7 +149,7 @@ impl Session {
         Ok(())
     }
 
-    /// The connecting stream became writable: either it is up, which is true, or it failed.
+    /// Handles that the connecting stream became writable. Returns true if it is connected and false if it failed.
     pub(super) fn connect_finished(&self, state: &mut State, io: &mut Reactor) -> bool {
         let Link::Connecting {
             mut stream,
@@ -183,7 +184,7 @@ impl Session {
         }
     }
 
-    /// The connection is made, as far as the kernel is concerned.
+    /// The kernel has connected the stream.
     fn connected(
         &self,
         state: &mut State,
@@ -192,10 +193,10 @@ impl Session {
         deadline: Option<Instant>,
     ) {
         if !stream.is_opening() {
-            // An event notifies of its first bytes.
+            // An event reports the stream's first bytes.
             return self.up(state, io, stream, false);
         }
-        // The handshakes of layers are a part of the attempt, and handshakes as well.
+        // The handshakes of layers are part of the attempt and also handshakes, so both limits apply.
         let limit = in_future(io, self.options.handshake_ivl);
         let deadline = match (deadline, limit) {
             (Some(a), Some(b)) => Some(a.min(b)),
@@ -205,7 +206,7 @@ impl Session {
         self.shake_hands(state, io);
     }
 
-    /// Goes on with the handshakes of the stream's layers as far as possible now.
+    /// Advances the handshakes of the stream's layers as far as possible now.
     pub(super) fn shake_hands(&self, state: &mut State, io: &mut Reactor) {
         let Link::Layering { stream, .. } = &mut state.link else {
             return;
@@ -218,7 +219,7 @@ impl Session {
             return;
         };
         match result {
-            // The layers may have read further than their handshakes.
+            // The layers may have read beyond their handshakes.
             Ok(_) => self.up(state, io, stream, true),
             Err(error) if state.connecter.is_some() => {
                 self.connect_failed(state, io, stream, &error);
@@ -232,7 +233,7 @@ impl Session {
         }
     }
 
-    /// The handshakes of the stream's layers have not come to an end in time, or the attempt has not.
+    /// Handles that the attempt, or the handshakes of the stream's layers, did not finish in time.
     pub(super) fn attempt_timed_out(&self, state: &mut State, io: &mut Reactor) {
         let value = errno::TIMED_OUT as u64;
         let reason = "the connection attempt took too long";
@@ -246,7 +247,7 @@ impl Session {
         }
     }
 
-    /// The stream is ready for ZMTP, and may have bytes already.
+    /// Starts ZMTP on the stream. With `readable`, the stream may already have bytes.
     fn up(&self, state: &mut State, io: &mut Reactor, stream: Stream, readable: bool) {
         self.party().address = stream.peer_name();
         let accepted = state.connecter.is_none();
@@ -283,7 +284,7 @@ fn in_future(io: &Reactor, limit: Option<Duration>) -> Option<Instant> {
     limit.and_then(|limit| io.now().checked_add(limit))
 }
 
-/// The engine of a new connection.
+/// Returns the engine for a new connection.
 pub(super) fn engine(
     options: &Options,
     socket_type: SocketType,

@@ -1,16 +1,16 @@
-//! Who drives a connection: the states, the events that change them, and one table of both.
+//! The driver of a connection: its states, the events that change them, and one table of both.
 //!
-//! The I/O thread drives a connection by default. A thread that waits for messages may take over (see `line`): it polls
-//! the descriptor and reads, and until it gives the connection back the I/O thread hears only of the connection's end.
-//! If one short wait follows another, nobody drives the connection between them, because a reply may arrive before the
-//! thread waits for it, and the I/O thread would only be woken for nothing. A guard, a timer of the I/O thread, ends that
-//! state if no wait follows.
+//! The I/O thread drives a connection by default. A thread that waits for messages may take over (see `line`). It polls
+//! the descriptor and reads, and until it gives the connection back, the I/O thread is notified only of the
+//! connection's end. If one short wait follows another, no thread drives the connection between them: a reply may
+//! arrive before the thread waits for it, and the I/O thread would be woken for nothing. A guard, which is a timer of
+//! the I/O thread, ends that state if no wait follows.
 //!
-//! Two values say all this. [`Driver`] belongs to the connection and changes under the session's lock. While it is
-//! [`Lent`](Driver::Lent), a [`Lending`](zeroxide_queue::loan::Lending) says whether a thread has the connection or has
-//! paused, so that a thread that comes back needs no lock.
+//! Two values hold these states. [`Driver`] belongs to the connection and changes under the session's lock. While it is
+//! [`Lent`](Driver::Lent), a [`Lending`](zeroxide_queue::loan::Lending) records whether a thread has the connection or
+//! has paused, so that a thread that comes back needs no lock.
 //!
-//! [`Driver::next`] has no effects. `docs/states.md` holds its table, drawn from this code by a test.
+//! [`Driver::next`] has no effects. `docs/states.md` shows its table, which a test draws from this code.
 
 use std::time::{Duration, Instant};
 
@@ -22,41 +22,41 @@ use crate::pace::{GUARD, GUARD_MAX};
 pub(super) enum Driver {
     /// The I/O thread reads and writes.
     Io(Watch),
-    /// A thread waits for the descriptor and reads, or has paused. A guard is set once it has paused.
+    /// A thread waits for the descriptor and reads, or has paused. The guard is set when the thread has paused.
     Lent { guard: Option<Guard> },
 }
 
-/// What the I/O thread watches for while it drives.
+/// The events that the I/O thread watches for while it drives.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Watch {
-    /// Bytes to read, and room to write: a write found no room, or the connection is new.
+    /// Bytes to read and room to write, because a write found no room or the connection is new.
     InputAndRoom,
-    /// Bytes to read. Writers have found room since somebody last took over.
+    /// Bytes to read. Writers have found room since a thread last took over.
     Input,
 }
 
-/// When the I/O thread looks whether a lent connection is still in use.
+/// When the I/O thread checks whether a lent connection is still in use.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Guard {
     at: Instant,
     interval: Duration,
 }
 
-/// What happens to a driver.
+/// An event that changes [`Driver`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Event {
-    /// A thread takes over: it waits for the descriptor, and the connection has nothing else to do.
+    /// A thread takes over and waits for the descriptor. The connection has nothing else to do.
     Lend,
     /// The thread has a message, and expects to wait again soon.
     Pause,
-    /// The thread leaves the rest to the I/O thread, or the I/O thread has found nobody who uses the connection, or the
-    /// connection has more to do than to read, the socket closes, or another thread wants to hear of messages.
+    /// The loan ends: the thread leaves the rest to the I/O thread, the I/O thread finds the connection unused, the
+    /// connection has more to do than to read, the socket closes, or another thread wants to be notified of messages.
     End,
     /// A write found no room.
     NoRoom,
-    /// The guard looked and found the connection in use.
+    /// The guard checked and found the connection in use.
     Used,
-    /// The guard looked and found a thread that has waited since it last looked.
+    /// The guard checked and found that the thread has waited since the last check.
     StillHeld,
 }
 
@@ -66,7 +66,7 @@ impl Driver {
         Driver::Io(Watch::InputAndRoom)
     }
 
-    /// The driver after `event`. The clock is only asked where a guard is set.
+    /// Returns the driver after `event`. The clock is read only where a guard is set.
     pub(super) fn next(self, event: Event, now: impl FnOnce() -> Instant) -> Driver {
         use Driver::{Io, Lent};
         match (event, self) {
@@ -79,15 +79,15 @@ impl Driver {
             (Event::Used, Lent { guard: Some(guard) }) => Lent {
                 guard: Some(guard.after_look(now())),
             },
-            // A thread that waits longer than the guard's interval needs none: it sets a new one when it is done.
+            // A thread that waits longer than the guard's interval needs no guard. It sets a new one when it pauses.
             (Event::StillHeld, Lent { .. }) => Lent { guard: None },
-            // The loan ended meanwhile, or has its guard already.
+            // The loan has ended in the meantime, or already has its guard.
             (Event::Lend | Event::Pause | Event::Used, Lent { .. })
             | (Event::Pause | Event::End | Event::Used | Event::StillHeld, Io(_)) => self,
         }
     }
 
-    /// What the I/O thread watches for in this state.
+    /// Returns the events that the I/O thread watches for in this state.
     pub(super) fn interest(self) -> Interest {
         match self {
             Driver::Io(Watch::InputAndRoom) => Interest::Both,
@@ -96,12 +96,12 @@ impl Driver {
         }
     }
 
-    /// Whether the I/O thread does not hear of bytes that arrive.
+    /// Whether the connection is lent, so that the I/O thread is not notified of bytes that arrive.
     pub(super) fn is_lent(self) -> bool {
         matches!(self, Driver::Lent { .. })
     }
 
-    /// When the guard looks.
+    /// When the guard checks the connection.
     pub(super) fn poll_timeout(self) -> Option<Instant> {
         match self {
             Driver::Lent { guard } => guard.map(|guard| guard.at),
@@ -118,7 +118,7 @@ impl Guard {
         }
     }
 
-    /// The guard after it looked at `now` and found the connection in use: it looks less often.
+    /// Returns the guard after it found the connection in use at `now`: the next check comes later.
     fn after_look(self, now: Instant) -> Guard {
         let interval = (self.interval * 2).min(GUARD_MAX);
         Guard {
@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn a_guard_looks_less_often_while_the_connection_is_used() {
+    fn a_guard_checks_less_often_while_the_connection_is_used() {
         let start = Instant::now();
         let mut driver = Driver::new()
             .next(Event::Lend, || start)
@@ -218,7 +218,7 @@ mod tests {
         for interval in [1, 2, 4, 8, 16, 16, 16] {
             assert_eq!(driver.poll_timeout(), Some(at + interval * MS));
             at += interval * MS;
-            // A later pause does not put the look off.
+            // A later pause does not postpone the check.
             driver = driver.next(Event::Pause, || at).next(Event::Used, || at);
         }
     }
@@ -228,9 +228,9 @@ mod tests {
         for driver in drawing::reachable(&[Driver::new()], EVENTS, after, state_name) {
             let next = |event| after(driver, event);
             assert!(!next(Event::End).is_lent() && !next(Event::NoRoom).is_lent());
-            // Whoever writes hears of room.
+            // The I/O thread watches for room, so writers are notified.
             assert_eq!(next(Event::NoRoom).interest(), Interest::Both);
-            // Without a thread that waits, a guard ends the loan.
+            // If no thread waits, a guard ends the loan.
             assert!(!driver.is_lent() || next(Event::Pause).poll_timeout().is_some());
             let paused = loan::State::Paused { used: false };
             assert_eq!(paused.next(loan::Event::Look), loan::State::Home);

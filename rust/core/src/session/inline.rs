@@ -1,4 +1,4 @@
-//! The thread that sends writes to the wire itself, when [`pace`](crate::pace) says so.
+//! Lets the thread that sends write to the wire itself, when [`pace`](crate::pace) allows it.
 
 use std::sync::TryLockError;
 use std::time::Instant;
@@ -10,8 +10,8 @@ use super::{Link, Session, State};
 use crate::pace;
 
 impl Session {
-    /// The caller's thread writes to the wire if the connection is idle and nobody else drives it. Returns false if the
-    /// I/O thread has to do it.
+    /// Writes to the wire from the caller's thread if the connection is idle and no other thread drives it. Returns
+    /// false if the I/O thread has to write.
     pub(super) fn send_inline(&self) -> bool {
         let mut state = match self.state.try_lock() {
             Ok(state) => state,

@@ -1,8 +1,8 @@
 //! The life of a session, from its first handshake to its end.
 //!
-//! Two facts describe it, and each combination of them occurs. [`Life`] changes under the session's lock, and can be
+//! Two values describe it, and each combination of them occurs. [`Life`] changes under the session's lock and can be
 //! read without it. [`Closing`] says whether the socket wants the session to end. A session without a peer may close,
-//! and one whose peer has left may end without being closed.
+//! and a session whose peer has left may end without being closed.
 
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::time::Instant;
@@ -13,15 +13,15 @@ use std::time::Instant;
 pub(super) enum Life {
     /// No handshake has succeeded.
     Joining,
-    /// A handshake has succeeded. The connection may be lost since.
+    /// A handshake has succeeded. The connection may have been lost since.
     Joined,
-    /// It is over, and no handshake has succeeded.
+    /// The session has ended, and no handshake had succeeded.
     Failed,
-    /// It is over.
+    /// The session has ended after a successful handshake.
     Ended,
 }
 
-/// What changes it.
+/// An event that changes [`Life`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum LifeEvent {
     /// A handshake succeeds.
@@ -45,7 +45,7 @@ impl Life {
     }
 }
 
-/// A [`Life`] that is read without the lock under which it changes.
+/// A [`Life`] that can be read without the lock under which it changes.
 pub(super) struct LifeCell(AtomicU8);
 
 impl LifeCell {
@@ -53,7 +53,8 @@ impl LifeCell {
         LifeCell(AtomicU8::new(Life::Joining as u8))
     }
 
-    /// Acquire pairs with the Release in `change`: a thread that finds the session over finds what it did before.
+    /// Acquire pairs with the Release in `change`: a thread that finds the session ended also sees what the session did
+    /// before.
     pub(super) fn get(&self) -> Life {
         let stored = self.0.load(Ordering::Acquire);
         [Life::Joining, Life::Joined, Life::Failed]
@@ -67,7 +68,7 @@ impl LifeCell {
         self.0.load(Ordering::Acquire) >= Life::Failed as u8
     }
 
-    /// Called with the session locked. Returns whether the event changed anything.
+    /// Applies `event` and returns whether it changed anything. The caller holds the session's lock.
     pub(super) fn change(&self, event: LifeEvent) -> bool {
         let before = self.get();
         let next = before.next(event);
@@ -76,20 +77,20 @@ impl LifeCell {
     }
 }
 
-/// Whether the session is to end, and until when it delivers what the socket has sent.
+/// Whether the session has to end, and until when it delivers what the socket has sent.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Closing {
-    /// It is not to end.
+    /// The session does not have to end.
     No,
-    /// It delivers until this time.
+    /// The session delivers until this time.
     Until(Instant),
-    /// It delivers without a limit of time.
+    /// The session delivers without a time limit.
     WhenDelivered,
 }
 
 impl Closing {
-    /// The state after the session was told to end. It is told several times if the socket closes its pipe and then the
-    /// session itself, and the first time counts.
+    /// Returns the state after a request to end. The socket may close its pipe and then the session itself, which are
+    /// two requests. The first one counts.
     pub(super) fn next(self, deadline: Option<Instant>) -> Closing {
         match (self, deadline) {
             (Closing::No, Some(at)) => Closing::Until(at),
@@ -103,7 +104,7 @@ impl Closing {
         self != Closing::No
     }
 
-    /// The end of the time to deliver.
+    /// When delivery ends.
     pub(super) fn deadline(self) -> Option<Instant> {
         match self {
             Closing::Until(at) => Some(at),
@@ -146,8 +147,8 @@ mod tests {
             Closing::WhenDelivered => "`WhenDelivered`".to_owned(),
         };
         let event_name = |deadline: Option<Instant>| match deadline {
-            Some(_) => "told to end, with a deadline",
-            None => "told to end, without one",
+            Some(_) => "asked to end, with a deadline",
+            None => "asked to end, without one",
         };
         let events = [Some(Instant::now()), None];
         drawing::check(

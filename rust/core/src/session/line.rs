@@ -1,7 +1,7 @@
-//! The thread that waits for messages drives the connection itself: a message then costs it one wait for the descriptor,
-//! and no hand-off from the I/O thread, which sleeps on.
+//! Lets the thread that waits for messages drive the connection itself. A message then costs it one wait for the
+//! descriptor and no hand-off from the I/O thread, which stays asleep.
 //!
-//! [`driver`](super::driver) says who drives when. The waiting thread only reads: timers, replies to the peer and the
+//! [`driver`](super::driver) has the states. The waiting thread only reads. Timers, replies to the peer and the
 //! connection's end are left to the I/O thread.
 
 use std::os::fd::{AsRawFd, RawFd};
@@ -24,7 +24,7 @@ use crate::reactor::Token;
 impl Line for Session {
     fn take_over(&self) -> Option<Loan> {
         if let Some(loan) = self.lending.resume() {
-            // If the connection has more to do than to read by now, the first look says so.
+            // If the connection has more to do than to read by now, the first look reports it.
             return Some(of_loan(loan));
         }
         let mut state = match self.state.try_lock() {
@@ -43,7 +43,7 @@ impl Line for Session {
             return None;
         };
         if up.driver.is_lent() {
-            // Another thread has it, or has paused meanwhile.
+            // Another thread has the connection, or has paused in the meantime.
             return self.lending.resume().map(of_loan);
         }
         let quiet = !self.is_revoked()
@@ -118,14 +118,14 @@ impl Line for Session {
         self.contain(&mut state, |state| self.read_up(state, now));
         self.recall(&mut state);
         drop(state);
-        // Everything else that follows from these bytes is left to the I/O thread.
+        // The I/O thread does everything else that follows from these bytes.
         self.wake();
         true
     }
 }
 
 impl Session {
-    /// Takes a connection back that no thread uses any more. Runs in the I/O thread only.
+    /// Takes back a connection that no thread uses any more. Runs in the I/O thread only.
     pub(super) fn check_driver(&self, state: &mut State, now: Instant) {
         if state.closing.has_begun() {
             self.recall(state);
@@ -149,7 +149,7 @@ impl Session {
         self.change_driver_at(up, *token, event, || now);
     }
 
-    /// Ends a loan that is paused. A thread that has the connection sees for itself when it looks.
+    /// Ends a paused loan. A thread that has the connection finds out when it looks.
     fn recall(&self, state: &mut State) {
         if let (Lent::Paused { .. }, Lent::Home) = self.lending.change(loan::Event::Recall)
             && let Link::Up(up) = &mut state.link
@@ -158,7 +158,7 @@ impl Session {
         }
     }
 
-    /// The calling thread, which has the connection, pauses or gives it back.
+    /// Makes the calling thread, which has the connection, pause or give it back.
     fn end_wait(&self, mut state: MutexGuard<'_, State>, pauses: bool, now: Instant) {
         let State { token, link, .. } = &mut *state;
         let Link::Up(up) = link else { return };
@@ -171,14 +171,14 @@ impl Session {
         self.change_driver_at(up, *token, Event::Pause, || now);
         self.lending.change(loan::Event::Pause);
         if !is_guarded {
-            // The I/O thread sets its timer.
+            // Wake the I/O thread, so that it sets its timer.
             drop(state);
             self.wake();
         }
     }
 
-    /// Reads what has arrived before a timer judges a lent connection by its silence: the thread that has the loan may not
-    /// have come to it yet.
+    /// Reads what has arrived, before a timer judges a lent connection by its silence. The thread that has the loan may
+    /// not have read it yet.
     pub(super) fn catch_up(&self, state: &mut State, now: Instant) {
         let Link::Up(up) = &state.link else {
             return;
@@ -189,7 +189,7 @@ impl Session {
         }
     }
 
-    /// Reads what has come in.
+    /// Reads what has arrived.
     fn read_up(&self, state: &mut State, now: Instant) {
         let Link::Up(up) = &mut state.link else {
             return;
@@ -205,14 +205,15 @@ impl Session {
         }
     }
 
-    /// A write found no room: from now on the I/O thread drives.
+    /// Makes the I/O thread the driver, because a write found no room.
     pub(super) fn note_no_room(&self, up: &mut Connection, token: Option<Token>) {
         self.lending.change(loan::Event::Revoke);
         self.change_driver(up, token, Event::NoRoom);
     }
 
-    /// Moves a connection's driver to its next state, and tells the I/O thread what to watch for if that changes: it is
-    /// told of bytes that have arrived already. False if a thread wanted to take over and the system refuses.
+    /// Moves a connection's driver to its next state. If the new state watches for something else, tells the I/O
+    /// thread, which is then also notified of bytes that have already arrived. Returns false if a thread wanted to take
+    /// over and the system refused.
     fn change_driver(&self, up: &mut Connection, token: Option<Token>, event: Event) -> bool {
         self.change_driver_at(up, token, event, Instant::now)
     }
@@ -226,7 +227,7 @@ impl Session {
     ) -> bool {
         let (before, next) = (up.driver, up.driver.next(event, now));
         if next.interest() != before.interest() {
-            // Without a token the I/O thread has not begun to watch, and will begin with everything.
+            // Without a token, the I/O thread does not watch yet. When it begins, it watches for everything.
             let Some(token) = token else { return false };
             let told = self.io.watch(token, up.stream.fd(), next.interest());
             if !told && next.is_lent() {
@@ -237,19 +238,20 @@ impl Session {
         true
     }
 
-    /// The connection is gone, and with it its driver.
+    /// Ends any loan, because the connection is gone.
     pub(super) fn forget_driver(&self) {
         self.lending.change(loan::Event::Revoke);
     }
 
-    /// Does `work` in a thread of the application. A panic in `work` is a bug of this crate, so it ends the connection and
-    /// not the caller's thread. The I/O thread is woken, because nobody reads from the connection any more.
+    /// Runs `work` in a thread of the application. A panic in `work` is a bug of this crate, so it ends the connection
+    /// and not the caller's thread. The I/O thread is woken, because no other thread reads from the connection any
+    /// more.
     pub(super) fn contain<T>(
         &self,
         state: &mut State,
         work: impl FnOnce(&mut State) -> T,
     ) -> Option<T> {
-        // The state that the panic left half-made ends with the connection, in the I/O thread.
+        // The state that the panic left incomplete ends with the connection, in the I/O thread.
         let result = panic::catch_unwind(AssertUnwindSafe(|| work(state)));
         if result.is_err() {
             if let Link::Up(up) = &mut state.link {
@@ -278,7 +280,7 @@ impl Session {
             up.ended = Some(reason);
             return Look::Elsewhere;
         }
-        // Timers and what the engine has to send are left to the I/O thread.
+        // Timers and the engine's output are left to the I/O thread.
         let sooner = match (up.engine.poll_timeout(), timer) {
             (Some(now), Some(before)) => now < before,
             (now, None) => now.is_some(),
@@ -295,7 +297,7 @@ impl Session {
 
 fn of_loan(loan: loan::Loan) -> Loan {
     Loan {
-        // As it was given to `lend`.
+        // The descriptor that was given to `lend`.
         fd: RawFd::try_from(loan.tag()).unwrap_or(-1),
         loan,
     }

@@ -1,4 +1,4 @@
-//! The life of a session's link: what is done now, losing the connection, coming back, and the end.
+//! The life of a session's link: the work of each turn, losing the connection, reconnecting, and the end.
 
 use std::time::Duration;
 
@@ -18,18 +18,18 @@ use crate::patterns::DropReason;
 use crate::reactor::Reactor;
 use crate::signal::deferring_wakes;
 
-/// How long a finished connection may wait for the kernel of a silent peer to take what was written.
+/// How long a finished connection waits for the kernel of a silent peer to take what was written.
 const DRAIN_MAX: Duration = Duration::from_secs(1);
-/// How much unwanted input it throws away in one go, at first and then.
+/// Size of the first buffer for unwanted input, which is thrown away, and of the buffers after it.
 const SINK_MIN: usize = 64;
 const SINK_MAX: usize = 16 * 1024;
-/// How much of it in a turn of the I/O thread.
+/// Maximum number of bytes of unwanted input per turn of the I/O thread.
 const SINK_BUDGET: usize = 1 << 20;
-/// How often it looks meanwhile.
+/// Interval of the checks while the connection drains.
 const DRAIN_STEP: Duration = Duration::from_millis(5);
 
 impl Session {
-    /// Does whatever can be done now. Runs in the I/O thread only.
+    /// Does everything that can be done now. Runs in the I/O thread only.
     pub(super) fn drive(&self, state: &mut State, io: &mut Reactor) {
         if self.has_ended() {
             return;
@@ -68,8 +68,8 @@ impl Session {
 
     pub(super) fn traffic(&self, state: &mut State, io: &mut Reactor) {
         match &state.link {
-            // The end of a handshake, what the peer sends behind it, and often its end come together: once is enough
-            // for those who wait.
+            // The end of a handshake, the messages after it and the peer's end often arrive together. Waiting threads
+            // need only one wake-up for all of them.
             Link::Up(up) if up.phase == Phase::Handshake => {
                 drop(deferring_wakes(|| self.exchange(state, io)))
             }
@@ -83,7 +83,7 @@ impl Session {
             _ => None,
         };
         let input = match ended {
-            // Its engine is in whatever state a panic has left it.
+            // The panic may have left the engine in an inconsistent state.
             Some(CloseReason::Internal) => return self.lost(state, io, &CloseReason::Internal),
             Some(reason) => Input::Closed(reason),
             None => self.input(state, io.now(), READ_BUDGET),
@@ -107,7 +107,7 @@ impl Session {
         }
     }
 
-    /// Others have waited long enough for this attempt.
+    /// Gives the turn back if other sessions have waited long enough for this attempt.
     fn check_patience(&self, state: &mut State, io: &mut Reactor) {
         let connecter = state.connecter.as_ref();
         let patience = connecter.and_then(Connecter::patience);
@@ -116,7 +116,7 @@ impl Session {
         }
     }
 
-    /// The socket closed its end of the pipe: from now on only what is queued counts.
+    /// Begins to close if the socket has closed its end of the pipe. Only the queued messages are delivered then.
     fn notice_close(&self, state: &mut State, io: &mut Reactor) {
         if state.closing.has_begun() {
             return;
@@ -134,7 +134,7 @@ impl Session {
         }
     }
 
-    /// The pattern wants nothing to do with this peer: try again later, with a new pipe.
+    /// Disconnects from a peer that the pattern refuses, and tries again later with a new pipe.
     fn start_over(&self, state: &mut State, io: &mut Reactor) {
         self.drop_stream(state, io);
         state.pipe = None;
@@ -168,7 +168,8 @@ impl Session {
         }
         match std::mem::replace(&mut state.link, Link::Idle) {
             Link::Up(mut up) if up.engine.is_ready() && deadline.is_none_or(|at| at > io.now()) => {
-                // What the kernel still holds would be thrown away by a close with unread input.
+                // Closing a socket with unread input makes the kernel discard unsent data, so only the write side is
+                // shut down.
                 up.stream.shutdown_write();
                 let longest = io.now() + DRAIN_MAX;
                 let until = deadline.map_or(longest, |at| at.min(longest));
@@ -195,7 +196,7 @@ impl Session {
         let mut heard = 0;
         let ended = loop {
             sink.clear();
-            // As a rule there is nothing, or the end.
+            // There is usually no input, or only the end of the stream.
             sink.reserve(if heard == 0 { SINK_MIN } else { SINK_MAX });
             match stream.recv(&mut sink) {
                 Ok(0) => break true,
@@ -210,8 +211,8 @@ impl Session {
             }
         };
         if heard > 0 {
-            // Whoever talks is alive, and what it says after the close would reset the connection before it has read
-            // everything: from now on only LINGER limits its time.
+            // A peer that still sends is alive. Input after a close would reset the connection before the peer has read
+            // everything, so from now on only LINGER limits the peer's time.
             let longest = io.now() + DRAIN_MAX;
             *until = deadline.map_or(longest, |at| at.min(longest)).max(*until);
         }
@@ -241,7 +242,7 @@ impl Session {
         self.give_turn_back(state, io);
     }
 
-    /// The connection is over.
+    /// Handles the loss of the connection.
     pub(super) fn lost(&self, state: &mut State, io: &mut Reactor, reason: &CloseReason) {
         let Link::Up(up) = &state.link else { return };
         let fd = up.stream.id();
@@ -253,12 +254,13 @@ impl Session {
             share.lost();
         }
         let stranded = up.stranded();
-        // What the peer's kernel has not acknowledged by now nobody will read.
+        // Messages that the peer's kernel has not acknowledged by now will not be read.
         let unheard = match up.given {
             0 => 0,
             _ => up.tail.messages_within(up.stream.unsent() as u64),
         };
-        // A peer that has finished had acknowledged what it had by then; after a reset there may be more.
+        // If the peer has finished, it had acknowledged everything that arrived until then. After a reset, more may
+        // have arrived than was acknowledged.
         let never_arrived = stranded
             + if up.inlet == Inlet::Finished {
                 unheard
@@ -302,7 +304,7 @@ impl Session {
         } else if !state.closing.has_begun() {
             state.pipe = None;
         }
-        // Not before the socket can know: whoever sees the event and sends has to reach somebody else.
+        // The socket has to know first: a program that sees the event and then sends must reach another peer.
         self.emit_because(EventKind::Disconnected, fd, why);
         if keeps_pipe || (comes_back && !state.closing.has_begun()) {
             self.wait_for_next_round(state, io);
@@ -311,13 +313,13 @@ impl Session {
         }
     }
 
-    /// The end: lets go of the stream, the pipe, the reactor and the context.
+    /// Ends the session: releases the stream, the pipe, the reactor and the context.
     pub(super) fn finish(&self, state: &mut State, io: &mut Reactor) {
         if !self.life.change(LifeEvent::End) {
             return;
         }
         if state.closing.has_begun() {
-            // Without a closed end the socket sees for itself what was not read.
+            // If the socket has not closed its end, it finds out itself which messages were not read.
             let left = state.undelivered();
             if left > 0 {
                 self.port.count_drop(DropReason::Lingered, left);
@@ -349,7 +351,7 @@ impl Session {
             Link::Draining { .. } => Some(io.now() + DRAIN_STEP),
             Link::Idle | Link::Resolving | Link::Queued => None,
         };
-        // Draining has taken the deadline over.
+        // While the link drains, its own deadline already includes this one.
         let closing = match state.link {
             Link::Draining { .. } => None,
             _ => state.closing.deadline(),

@@ -1,8 +1,8 @@
-//! Whether a silent peer's machine is still there: whether its kernel takes what is sent.
+//! Detects that a silent peer's machine is gone, by whether its kernel acknowledges what is sent.
 //!
-//! A peer that says nothing may be stopped, or its receiver full; its kernel answers all the same, for as long as it takes.
-//! A machine that has died acknowledges nothing. The kernel's own limit of that, TCP_USER_TIMEOUT, does not tell the two
-//! apart: it also ends connections whose peer answers each probe that there is no room.
+//! A silent peer may be stopped, or its receiver full, but its kernel keeps answering. A machine that has died
+//! acknowledges nothing. The kernel's own limit for that, TCP_USER_TIMEOUT, cannot distinguish the two. It also ends
+//! connections whose peer answers every probe with a closed window.
 
 use std::time::{Duration, Instant};
 
@@ -13,31 +13,31 @@ use crate::transports::Stream;
 use zeroxide_proto::engine::EngineConfig;
 use zeroxide_proto::error::CloseReason;
 
-/// How long a peer may be silent before it is looked for. The two sides do not wait equally long: one PING is enough.
+/// How long a peer may be silent before it is checked. The two sides differ, because one PING is enough.
 const CONNECTING: Duration = Duration::from_secs(6);
 const ACCEPTING: Duration = Duration::from_secs(8);
 
-/// How long the peer's kernel may then acknowledge nothing of what was sent, and how far the looks lie apart.
+/// How long the peer's kernel may then leave everything unacknowledged, and the interval of the checks.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// The kernel tells of time in steps.
+/// Granularity of the kernel's times.
 const STEP: Duration = Duration::from_millis(10);
 
-/// Who probes a closed window so often without an answer, with nobody there, is probing a dead machine. A single probe may
-/// go unanswered: answers are rationed.
+/// Number of unanswered probes of a closed window after which the peer's machine counts as dead. A single probe may go
+/// unanswered, because kernels limit the rate of their answers.
 const PROBES: u8 = 3;
 
-/// What earlier looks have found.
+/// What earlier checks have found.
 #[derive(Debug, Default)]
 pub(super) struct Pulse {
-    /// Since when something is to be acknowledged, as far as looks have shown.
+    /// Since when data has been unacknowledged, as far as the checks have shown.
     since: Option<Instant>,
-    /// The kernel sends probes.
+    /// The kernel has been asked to send probes.
     is_probed: bool,
 }
 
 impl Pulse {
-    /// Whether nobody is there any more. With `asked`, a PING leaves now.
+    /// Whether the peer's machine is gone. With `asked`, a PING leaves now.
     fn is_gone(&mut self, asked: bool, acks: Acks, now: Instant) -> bool {
         let outstanding = acks.unacknowledged || acks.probes >= PROBES;
         let heard_since = |since| {
@@ -55,7 +55,8 @@ impl Pulse {
     }
 }
 
-/// Has the peer looked for after a while of silence, unless HEARTBEAT_IVL says how. Over ipc it is on this machine.
+/// Makes the engine check a silent peer, unless HEARTBEAT_IVL asks for heartbeats. An ipc peer is on this machine and
+/// needs no check.
 pub(super) fn configure(
     config: &mut EngineConfig,
     options: &Options,
@@ -69,13 +70,13 @@ pub(super) fn configure(
 }
 
 impl Session {
-    /// Looks for a peer that has been silent, if it is time. Runs in the I/O thread only.
+    /// Checks a silent peer if it is time. Runs in the I/O thread only.
     pub(super) fn check_pulse(&self, state: &mut State, now: Instant) {
         let Link::Up(up) = &mut state.link else {
             return;
         };
         if state.connecter.is_some() && !up.pulse.is_probed && up.engine.is_ready() {
-            // When a timer fires for the first time. A connection that ends soon never gets here.
+            // Probes start when a timer fires for the first time, so a short connection never pays for them.
             up.pulse.is_probed = true;
             up.stream.probe_silent(&self.options);
         }
@@ -91,7 +92,7 @@ impl Session {
         if up.engine.wants_input() {
             up.engine.abort(CloseReason::HeartbeatTimeout, now);
         } else {
-            // What it said before waits for the application.
+            // The messages that arrived before still wait for the application.
             up.hung_up = true;
             up.cut(now);
         }
@@ -121,16 +122,16 @@ mod tests {
     }
 
     #[test]
-    fn a_peer_that_does_not_read_is_there_as_long_as_its_machine_is() {
+    fn a_peer_that_does_not_read_is_not_gone_while_its_machine_answers() {
         let start = Instant::now();
         let mut pulse = Pulse::default();
         assert!(!pulse.is_gone(true, acks(false, 0, SECOND * 6), start));
-        // Its kernel took the PING.
+        // The peer's kernel took the PING.
         for look in 1..1000 {
             let now = start + PATIENCE * look;
             assert!(!pulse.is_gone(false, acks(false, 0, PATIENCE * look), now));
         }
-        // There is no room, and now and then a probe is answered.
+        // There is no room, but probes are answered from time to time.
         for look in 1000..2000 {
             let now = start + PATIENCE * look;
             let last = SECOND * (look % 120);
@@ -139,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_sent_a_moment_ago_may_be_on_its_way() {
+    fn a_recent_message_may_still_be_in_transit() {
         let start = Instant::now();
         let mut pulse = Pulse::default();
         assert!(!pulse.is_gone(true, acks(false, 0, SECOND * 6), start));
@@ -147,7 +148,7 @@ mod tests {
         assert!(!pulse.is_gone(false, acks(false, 0, hour), start + hour));
         let now = start + hour + PATIENCE;
         assert!(!pulse.is_gone(false, acks(true, 0, hour + PATIENCE), now));
-        // And five seconds later it should have arrived.
+        // PATIENCE later, it should have arrived.
         let last = hour + PATIENCE * 2;
         assert!(pulse.is_gone(false, acks(true, 0, last), now + PATIENCE));
     }

@@ -1,10 +1,10 @@
-//! The states of a connection: how far its peer came, and its two directions.
+//! The states of a connection: the progress of its peer, and the two directions of the stream.
 //!
-//! They are values of their own, because none follows from the others: a write may fail during the handshake, and a peer
-//! that has finished may still read. That the kernel has reported a hang-up is a fact beside them. The engine and the
-//! driver have states of their own.
+//! These are three separate values, because none follows from the others: a write may fail during the handshake, and a
+//! peer that has finished may still read. A hang-up that the kernel has reported is a separate fact too. The engine and
+//! the driver have their own states.
 
-/// How far the peer came.
+/// The progress of the peer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Phase {
     /// The handshake has not succeeded. If the connection ends, the handshake has failed.
@@ -15,7 +15,7 @@ pub(super) enum Phase {
     Heard,
 }
 
-/// What changes it. A connection stays in its phase when it is lost.
+/// An event that changes [`Phase`]. A connection stays in its phase when it is lost.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum PhaseEvent {
     /// The handshake succeeds.
@@ -29,27 +29,27 @@ impl Phase {
     pub(super) fn next(self, event: PhaseEvent) -> Phase {
         match (self, event) {
             (Phase::Handshake, PhaseEvent::Succeed) => Phase::Ready,
-            // For each frame, so without a branch. The engine returns none before its handshake.
+            // This runs for each frame, so it has no branch. The engine returns no frame before its handshake.
             (_, PhaseEvent::Hear) => Phase::Heard,
             (Phase::Ready | Phase::Heard, PhaseEvent::Succeed) => self,
         }
     }
 }
 
-/// What there is to read.
+/// Whether there is anything to read.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Inlet {
     /// Nothing, until an event reports bytes.
     Empty,
-    /// Perhaps bytes: an event has reported some, or the last read has filled its buffer.
+    /// Perhaps bytes: an event has reported some, or the last read filled its buffer.
     Bytes,
-    /// Nothing more. The peer has finished, and everything that it said was read.
+    /// Nothing more. The peer has finished, and everything that it sent was read.
     Finished,
     /// Nothing more. Reading has failed, or the connection was given up.
     Cut,
 }
 
-/// What changes it.
+/// An event that changes [`Inlet`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum InletEvent {
     /// There may be bytes.
@@ -78,15 +78,15 @@ impl Inlet {
 /// Whether a write may find room.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Outlet {
-    /// As far as is known.
+    /// Yes, as far as is known.
     Room,
     /// Not before an event reports room.
     Full,
-    /// Never again. The connection is over as soon as everything was read.
+    /// Never again. The connection is over when everything was read.
     Broken,
 }
 
-/// What changes it.
+/// An event that changes [`Outlet`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum OutletEvent {
     /// An event reports room.

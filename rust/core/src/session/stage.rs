@@ -1,39 +1,39 @@
-//! The states of a session's link without what they hold, and one table of them.
+//! The states of a session's link without their data, and one table of them.
 //!
-//! [`Stage::next`] has no effects. `docs/states.md` holds its table, drawn from this code by a test, and
+//! [`Stage::next`] has no effects. `docs/states.md` shows its table, which a test draws from this code.
 //! [`State::enter`](super::State::enter) compares each change of a link with it.
 
-/// A state of the link. [`Link`](super::Link) holds what belongs to it.
+/// A state of the link. [`Link`](super::Link) holds its data.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Stage {
     /// Nothing is under way.
     Idle,
-    /// The name of the peer's host is looked up.
+    /// The resolver looks up the name of the peer's host.
     Resolving,
-    /// Until the next round of addresses.
+    /// The session waits for the next round of addresses.
     Waiting,
-    /// Others connect to the address first.
+    /// Other sessions connect to the address first.
     Queued,
     /// The kernel connects.
     Connecting,
-    /// The layers of the stream shake hands.
+    /// The layers of the stream do their handshakes.
     Layering,
     /// The engine has the stream.
     Up,
-    /// All was written, and the peer's kernel has to acknowledge it.
+    /// Everything was written, and the peer's kernel has yet to acknowledge it.
     Draining,
 }
 
-/// What changes it.
+/// An event that changes [`Stage`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Step {
-    /// A round begins with a name.
+    /// A round begins with the look-up of a name.
     LookUp,
     /// It is not this session's turn at the address.
     Queue,
     /// The kernel has begun to connect.
     Connect,
-    /// The kernel has connected, and the stream has layers that shake hands.
+    /// The kernel has connected, and the stream has layers with handshakes.
     Layer,
     /// The kernel has connected, and all layers have finished their handshakes.
     Begin,
@@ -41,7 +41,7 @@ pub(super) enum Step {
     Wait,
     /// The socket closes, and everything was written.
     Drain,
-    /// The stream is dropped: too late, lost, not wanted any more, or at the end of the session.
+    /// The stream is dropped: it took too long, was lost or is not wanted any more, or the session ends.
     Drop,
 }
 
@@ -55,7 +55,7 @@ impl Stage {
             (Up | Draining, _) => self,
             (Idle | Waiting, Step::LookUp) => Resolving,
             (Resolving | Queued | Connecting | Layering, Step::LookUp) => self,
-            // An address follows the one that has failed without a pause.
+            // After an address fails, the next one is tried without a pause.
             (Idle | Resolving | Waiting | Queued | Connecting | Layering, step) => match step {
                 Step::Queue => Queued,
                 Step::Connect => Connecting,
@@ -84,7 +84,7 @@ mod tests {
         Drop => "the stream is dropped",
     });
 
-    /// A connecting session begins without a stream, an accepted one with.
+    /// A connecting session begins without a stream, and an accepted session with one.
     const STARTS: &[Stage] = &[Stage::Idle, Stage::Layering, Stage::Up];
 
     fn state_name(stage: Stage) -> String {
@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_of_a_connection_come_after_the_handshakes_of_its_layers() {
+    fn a_connection_is_up_only_after_the_handshakes_of_its_layers() {
         for stage in drawing::reachable(STARTS, EVENTS, Stage::next, state_name) {
             assert_eq!(stage.next(Step::Drop), Stage::Idle);
             let leads_to_up = EVENTS.iter().filter(|step| stage.next(**step) == Stage::Up);

@@ -1,26 +1,27 @@
-//! What was written last, so that it can be told how much of it had not reached the peer's kernel when the connection ended.
+//! Remembers the last writes. When the connection ends, this tells how many of their messages had not reached the
+//! peer's kernel.
 
-/// So many writes are remembered exactly.
+/// Number of writes that are remembered exactly.
 const WRITES: usize = 8;
 
-/// How many bytes and whole messages were written, in all and with each of the last writes.
+/// Number of bytes and complete messages that were written, in total and by each of the last writes.
 #[derive(Debug, Default)]
 pub(super) struct Tail {
     bytes: u64,
     messages: u64,
-    /// There once a message was written: many connections only receive.
+    /// Some after a message was written. Many connections only receive.
     last: Option<Box<Last>>,
 }
 
 #[derive(Debug, Default)]
 struct Last {
-    /// Bytes and messages of each.
+    /// Bytes and messages of each write.
     writes: [(u32, u32); WRITES],
     newest: usize,
 }
 
 impl Tail {
-    /// So many more bytes were written, and so many messages in all.
+    /// Records a write of `bytes`, after which `messages` have been written in total.
     #[inline]
     pub(super) fn note(&mut self, bytes: usize, messages: u64) {
         let more = messages - self.messages;
@@ -33,13 +34,13 @@ impl Tail {
         }
     }
 
-    /// How many messages end within the last `bytes` that were written. Of a write of several messages, and of what lies
-    /// further back than is remembered, that is an estimate.
+    /// Returns how many messages end within the last `bytes` that were written. The result is an estimate for a write
+    /// of several messages, and for writes that are not remembered any more.
     pub(super) fn messages_within(&self, bytes: u64) -> u64 {
         let from = self.bytes.saturating_sub(bytes);
         let (mut end, mut after) = (self.bytes, self.messages);
         let writes = self.last.iter().flat_map(|last| last.backwards());
-        // What lies further back counts as one write.
+        // All earlier writes count as one.
         let rest = std::iter::once((u64::MAX, u64::MAX));
         for (span, messages) in writes.chain(rest) {
             let (span, messages) = (span.min(end), messages.min(after));
@@ -76,11 +77,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_last_writes_are_told_apart() {
+    fn the_last_writes_are_remembered_exactly() {
         let mut tail = Tail::default();
         assert_eq!(tail.messages_within(0), 0);
         assert_eq!(tail.messages_within(100), 0);
-        // A handshake, then message by message.
+        // A handshake, then one write per message.
         tail.note(64, 0);
         for number in 1..=3 {
             tail.note(10, number);
@@ -89,7 +90,7 @@ mod tests {
         assert_eq!(tail.messages_within(10), 1);
         assert_eq!(tail.messages_within(20), 2);
         assert_eq!(tail.messages_within(94), 3);
-        // What is no message counts as none.
+        // Bytes that are not part of a message count as no message.
         tail.note(7, 3);
         assert_eq!(tail.messages_within(7), 0);
         assert_eq!(tail.messages_within(17), 1);
@@ -98,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_remembered_is_estimated() {
+    fn messages_of_earlier_writes_are_estimated() {
         let mut tail = Tail::default();
         for number in 1..=100 {
             tail.note(1000, number * 100);

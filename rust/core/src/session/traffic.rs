@@ -1,4 +1,4 @@
-//! Bytes in, bytes out: what a driver of a session does with its connection.
+//! Reads, decodes, encodes and writes: the work that a session's driver does for its connection.
 
 use std::io::{self, IoSlice};
 use std::sync::{Arc, Weak};
@@ -19,24 +19,24 @@ use crate::patterns::{DropReason, Side};
 use crate::pipe::Pipe;
 use crate::port::Origin;
 
-/// How an input turn ended.
+/// How a turn of input ended.
 pub(super) enum Input {
-    /// Nothing more to do until the descriptor or the pipe says so.
+    /// Nothing more to do until the descriptor or the pipe reports something.
     Idle,
     /// The budget is used up; there is more.
     More,
-    /// The connection is over, with the reason in words.
+    /// The connection is over, for this reason.
     Closed(CloseReason),
 }
 
-/// How an output turn ended.
+/// How a turn of output ended.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Output {
-    /// Nothing more to do until the pipe or the descriptor says so.
+    /// Nothing more to do until the pipe or the descriptor reports something.
     Idle,
     /// The budget is used up; there is more.
     More,
-    /// The write side broke: what is left of the other one has to be read.
+    /// The write side broke, but the rest of the read side has to be read.
     Broken,
 }
 
@@ -57,7 +57,7 @@ impl Session {
                 break Input::Idle;
             };
             if !up.engine.wants_input() && up.hung_up && up.phase == Phase::Handshake {
-                // Said more than it may before it is let in, and went: nobody will read on to the end.
+                // The peer sent more than it may before it is admitted, and left. Its remaining bytes will not be read.
                 up.engine.handle_eof(now);
                 continue;
             }
@@ -65,7 +65,7 @@ impl Session {
                 && let Some(share) = &state.share
                 && share.has_to_go(|| open(&up.engine, state.pipe.as_ref()))
             {
-                // Here and not at the next look: as long as the peer is silent there is none.
+                // The connection ends here, because there is no next look while the peer is silent.
                 break Input::Closed(CloseReason::OutOfMemory);
             }
             if up.inlet != Inlet::Bytes || !up.engine.wants_input() {
@@ -95,8 +95,8 @@ impl Session {
                     up.engine.handle_eof(now);
                 }
                 Ok(n) => {
-                    // Less than there was room for: the kernel has no more, and tells of the next bytes by an event. A
-                    // layer may have more.
+                    // The read did not fill the buffer, so the kernel has no more bytes and will report the next ones
+                    // with an event. A layer may still have bytes.
                     let may_have_more = n >= room
                         || up.hung_up
                         || up.outlet == Outlet::Broken
@@ -109,14 +109,14 @@ impl Session {
                 }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                     if up.outlet == Outlet::Broken {
-                        // A peer that cannot be answered is not listened to.
+                        // There is no point in reading from a peer that cannot be answered.
                         up.cut(now);
                     } else {
                         up.inlet = up.inlet.next(InletEvent::Drain);
                     }
                 }
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                // A reset means what end of stream means: what was received before it counts.
+                // A reset means the same as the end of the stream: everything received before it counts.
                 Err(_) => up.cut(now),
             }
         };
@@ -149,9 +149,9 @@ impl Session {
         share.look(gross, open(engine, pipe), engine.is_partial(), now, holder)
     }
 
-    /// Moves what the engine can decode into the pipe.
+    /// Moves the frames that the engine can decode into the pipe.
     fn decode(&self, state: &mut State, now: Instant) -> Decoded {
-        // Small frames are decoded to this place, and written from it.
+        // Small frames are decoded into this variable and written to the pipe from it.
         let mut frame = Frame::new();
         loop {
             let Link::Up(up) = &mut state.link else {
@@ -183,7 +183,7 @@ impl Session {
                     }
                 }
             }
-            // Once the socket has closed its end nobody will read this any more.
+            // The socket will not read this frame if it has closed its end.
             if let Some(pipe) = &mut state.pipe {
                 if pipe.is_far_closed() {
                     if !frame.more() {
@@ -196,7 +196,7 @@ impl Session {
                     up.writing.note_message();
                 }
                 pipe.write_frame_taken(&mut frame);
-                // Published in runs, so that a long read wakes the socket while it goes on.
+                // Frames are published in runs, so that a long read wakes the socket while it continues.
                 if pipe.unflushed() >= FLUSH_RUN {
                     if !pipe.in_message() {
                         pipe.flush();
@@ -223,7 +223,7 @@ impl Session {
         let security = &self.options.security;
         let authenticated = up.is_authenticated(security);
         let warning = up.warning(security.mechanism, &address);
-        // Nobody else has it from now on, so that it need not be copied.
+        // Afterwards `info` is the only reference, so it need not be copied.
         drop(up.engine.take_peer());
         let mut info = peer;
         let descriptor = up.stream.id();
@@ -244,7 +244,7 @@ impl Session {
         if let Some(pipe) = state.pipe.take_if(|pipe| self.is_another(pipe, &info))
             && (state.closing.has_begun() || (pipe.is_far_closed() && !pipe.far_gave_up()))
         {
-            // What the closed socket still has to say is not for this peer, and there will be no other.
+            // The remaining messages of the closed socket are not for this peer, and no other peer will follow.
             self.port.count_drop(DropReason::PeerGone, pipe.queued_in());
             state.closing = state.closing.next(Some(Instant::now()));
             return;
@@ -269,9 +269,10 @@ impl Session {
         }
     }
 
-    /// Whether the peer is certainly not the one that the pipe was for until now: then neither may what was received
-    /// from that one be taken for its words, nor may it get what waits for that one. Names that peers give themselves
-    /// count where messages are sent by them, unless the application has given the name.
+    /// Whether the peer is certainly different from the one that the pipe was for. If so, the messages received from
+    /// the earlier peer must not be attributed to the new one, and messages that wait for the earlier peer must not be
+    /// sent to the new one. Names that peers give themselves count if messages are addressed by them, unless the
+    /// application has set the name.
     fn is_another(&self, pipe: &Pipe, now: &PeerInfo) -> bool {
         let Some(before) = pipe.far_peer() else {
             return false;
@@ -288,7 +289,7 @@ impl Session {
             || renamed(&before.routing_id, &now.routing_id)
     }
 
-    /// Encodes and writes until there is nothing more, the descriptor is full, or the budget is used up.
+    /// Encodes and writes until nothing is left, the descriptor is full, or the budget is used up.
     pub(super) fn output(&self, state: &mut State, now: Instant) -> Output {
         let State {
             link: Link::Up(up),
@@ -309,7 +310,8 @@ impl Session {
             if let Some(pipe) = pipe {
                 fill(&mut up.engine, pipe, &mut up.given);
             }
-            // Behind the pipe: nothing leaves that was written after the peer was taken off the list.
+            // This check comes after the pipe was read, so that nothing leaves that was written after the peer was
+            // revoked.
             let has_more = up.engine.has_transmit() || up.stream.has_unsent();
             if !has_more || up.outlet != Outlet::Room || self.is_revoked() {
                 break Output::Idle;
@@ -338,7 +340,8 @@ impl Session {
                 }
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(_) => {
-                    // What the peer sent before it went can still be read, and ends the connection then.
+                    // The bytes that the peer sent before it left can still be read. The connection ends when they have
+                    // been read.
                     up.outlet = up.outlet.next(OutletEvent::Break);
                     up.inlet = up.inlet.next(InletEvent::Arrive);
                     break Output::Broken;
@@ -364,20 +367,20 @@ impl Session {
 }
 
 impl Connection {
-    /// Nothing more is read. What was read before still counts.
+    /// Stops reading. The bytes that were read before still count.
     pub(super) fn cut(&mut self, now: Instant) {
         self.inlet = self.inlet.next(InletEvent::Cut);
         self.engine.handle_eof(now);
     }
 }
 
-/// What the connection holds of messages that are not complete, with the room for more.
+/// Number of bytes that the connection holds for incomplete messages, including spare room.
 #[inline]
 fn open(engine: &Engine, pipe: Option<&Pipe>) -> u64 {
     engine.held() as u64 + pipe.map_or(0, Pipe::weight_begun)
 }
 
-/// Adds what we know of a peer to what it said about itself, and instead of that.
+/// Adds what we know about a peer to its properties. Properties of the same name that the peer sent are replaced.
 fn vouch(info: &mut PeerInfo, address: &str, descriptor: u64, authenticated: bool) {
     let fixed = |value: &'static str| Bytes::from_static(value.as_bytes());
     let known = [
@@ -398,7 +401,7 @@ fn vouch(info: &mut PeerInfo, address: &str, descriptor: u64, authenticated: boo
     info.properties.extend(own);
 }
 
-/// Whether [`vouch`] has said that it is known who the peer is.
+/// Whether [`vouch`] has recorded that the peer is authenticated.
 fn is_known_for_sure(info: &PeerInfo) -> bool {
     let mut properties = info.properties.iter();
     properties.any(|(name, value)| name == "Authenticated" && value == "yes")
@@ -408,18 +411,18 @@ fn is_known_for_sure(info: &PeerInfo) -> bool {
 enum Decoded {
     /// The engine needs more bytes.
     Starved,
-    /// The pipe is full: the peer has to wait.
+    /// The pipe is full, so the peer has to wait.
     Stalled,
     Closed(CloseReason),
 }
 
-/// Moves messages from the pipe to the engine while it takes some. What the engine does not count as messages (what
-/// SUB and XSUB subscribe to) has left, as far as the socket is concerned, once it is in the engine.
+/// Moves messages from the pipe to the engine while the engine accepts them. The engine does not count subscriptions of
+/// SUB and XSUB as messages. For the socket, they have been sent when the engine has them.
 fn fill(engine: &mut Engine, pipe: &mut Pipe, given: &mut u64) {
     let mut uncounted = 0;
     let mut more = false;
     while more || engine.can_send() {
-        // A small body goes from its place in the queue straight into the batch.
+        // A small body is copied from its place in the queue straight into the batch.
         if let Some(frame) = pipe.peek_frame()
             && engine.send_copy(frame)
         {

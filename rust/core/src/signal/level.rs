@@ -1,4 +1,4 @@
-//! A descriptor that says whether there is something to do, for other event loops.
+//! A descriptor that shows other event loops whether there is something to do.
 
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::atomic::{AtomicBool, Ordering, fence};
@@ -12,21 +12,21 @@ use crate::sys::wake_fd::WakeFd;
 pub(crate) struct Level {
     fd: OnceLock<WakeFd>,
     raised: AtomicBool,
-    /// Held while the descriptor and `raised` are brought from one level to the other: of two threads that do this in
-    /// opposite directions, the later one must win for both.
+    /// Held while the descriptor and `raised` change from one level to the other. If two threads do this in opposite
+    /// directions, the later one must win for both.
     turn: Mutex<()>,
 }
 
 impl Level {
-    /// The descriptor, made at the first call. The caller brings it to the right level afterwards.
+    /// Returns the descriptor, which is created by the first call. The caller then sets its level.
     pub(crate) fn descriptor(&self) -> Result<BorrowedFd<'_>> {
         if let Some(fd) = self.fd.get() {
             return Ok(fd.as_fd());
         }
         let fresh = WakeFd::new()?;
         let fd = self.fd.get_or_init(|| fresh).as_fd();
-        // A thread that leaves something to be found fences, too, before it asks for the descriptor: either that is
-        // found, or its maker finds the other.
+        // A thread that publishes work fences, too, before it checks whether there is a descriptor. So either it finds
+        // the descriptor, or the thread that created the descriptor finds the work.
         fence(Ordering::SeqCst);
         Ok(fd)
     }
@@ -40,8 +40,8 @@ impl Level {
     /// Makes the descriptor readable, if there is one.
     pub(crate) fn raise(&self) {
         let Some(fd) = self.fd.get() else { return };
-        // Pairs with the fence in `lower`: either that sees what was done before this call, or this sees that the
-        // descriptor was lowered.
+        // Pairs with the fence in `lower`: either that thread sees what was done before this call, or this call sees
+        // that the descriptor was lowered.
         fence(Ordering::SeqCst);
         if self.raised.load(Ordering::Acquire) {
             return;
@@ -49,13 +49,13 @@ impl Level {
         let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
         if !self.raised.load(Ordering::Relaxed) {
             fd.signal();
-            // Only now: a thread that finds it raised already takes the descriptor for readable.
+            // Only after `signal`: a thread that finds `raised` set takes the descriptor for readable.
             self.raised.store(true, Ordering::Release);
         }
     }
 
-    /// Makes the descriptor unreadable. The caller must look for work once more afterwards, and raise it again if
-    /// there is some: a notification that came just before this one would be forgotten otherwise.
+    /// Makes the descriptor unreadable. The caller must check for work afterwards, and raise the descriptor again if
+    /// there is some. Otherwise, a notification just before this call would be lost.
     pub(crate) fn lower(&self) {
         let Some(fd) = self.fd.get() else { return };
         if self.raised.load(Ordering::Relaxed) {
@@ -90,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn the_descriptor_is_where_the_last_call_put_it() {
+    fn the_descriptor_has_the_level_that_the_last_call_set() {
         let level = Level::default();
         level.raise();
         assert!(!is_readable(&level));
@@ -102,9 +102,9 @@ mod tests {
         assert!(!is_readable(&level));
     }
 
-    /// A poster counts its work and raises; a worker that finds none lowers and looks once more.
+    /// A poster counts its work and raises the level. A worker that finds no work lowers the level and checks again.
     #[test]
-    fn raising_against_lowering_forgets_no_work() {
+    fn raising_during_lowering_loses_no_work() {
         let level = Arc::new(Level::default());
         level.descriptor().unwrap();
         let work = Arc::new(AtomicUsize::new(0));
@@ -126,10 +126,10 @@ mod tests {
                 level.lower();
                 if work.load(Ordering::Relaxed) > 0 {
                     level.raise();
-                    // The poster may be just about to, and then it is left to it.
+                    // The poster may be about to raise the level. If so, the worker's `raise` leaves it to the poster.
                     let patience = Instant::now() + Duration::from_secs(20);
                     while !is_readable(&level) {
-                        assert!(Instant::now() < patience, "forgotten");
+                        assert!(Instant::now() < patience, "the work was forgotten");
                         thread::yield_now();
                     }
                 }

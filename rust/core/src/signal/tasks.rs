@@ -6,19 +6,19 @@ use std::task::Waker;
 
 use zeroxide_queue::waiters::Place;
 
-/// The place of a new future.
+/// Returns a place for a new future.
 pub(crate) fn own_place() -> Place {
     static NEXT: AtomicU64 = AtomicU64::new(0);
     Place::Own(NEXT.fetch_add(1, Ordering::Relaxed))
 }
 
-/// Wakes a task. A waker may do anything, such as drop the task, which then takes its place back.
+/// Wakes a task. A waker may do anything, such as drop the task, which then removes its place.
 pub(super) fn wake(waker: Waker) {
     let _waking = Waking(WAKING.replace(true));
     waker.wake();
 }
 
-/// Restores what [`WAKING`] was before.
+/// Restores the earlier value of [`WAKING`] when it is dropped.
 struct Waking(bool);
 
 impl Drop for Waking {
@@ -31,7 +31,7 @@ thread_local! {
     static WAKING: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Whether this thread is in a task's waker, and may hold the locks of sockets and sessions.
+/// Whether this thread is running a task's waker, and so may hold the locks of sockets and sessions.
 pub(crate) fn is_waking() -> bool {
     WAKING.try_with(Cell::get).unwrap_or(false)
 }
@@ -65,7 +65,7 @@ mod tests {
     }
 
     #[test]
-    fn a_task_is_woken_once_and_nothing_is_left_of_it() {
+    fn a_task_is_woken_once_and_then_removed() {
         let signal = Signal::new();
         let (count, waker) = task();
         enlist(&signal, own_place(), &waker);
@@ -80,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn a_place_holds_the_newest_waker_until_it_is_left() {
+    fn a_place_holds_the_newest_waker_until_it_is_delisted() {
         let signal = Signal::new();
         let ((old, before), (new, after)) = (task(), task());
         let (place, other) = (own_place(), own_place());
@@ -118,9 +118,9 @@ mod tests {
         assert!(!signal.enlist(own_place(), &task().1, ticket));
     }
 
-    /// As with a task that its executor drops instead of running it.
+    /// This happens if an executor drops a task instead of running it.
     #[test]
-    fn a_waker_may_leave_its_place() {
+    fn a_waker_may_delist_its_place() {
         struct Leaves(Arc<Signal>, Place);
         impl Wake for Leaves {
             fn wake(self: Arc<Self>) {

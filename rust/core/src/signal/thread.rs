@@ -1,4 +1,4 @@
-//! A thread that waits: its parker, and the wake-ups that it has still to give to others.
+//! A thread that waits: its parker, and the wake-ups that it has yet to give to other threads.
 
 use std::cell::RefCell;
 use std::io;
@@ -16,7 +16,7 @@ pub(super) type Thread = Parker<Sleep>;
 
 /// How a thread sleeps.
 pub(super) struct Sleep {
-    /// Made when the thread first waits for descriptors.
+    /// Created when the thread first waits for descriptors.
     bell: OnceLock<WakeFd>,
     /// The process to which the bell belongs.
     generation: u32,
@@ -35,10 +35,10 @@ impl System for Sleep {
 }
 
 impl Sleep {
-    /// The descriptor that wakes the thread.
+    /// Returns the descriptor that wakes the thread.
     ///
     /// # Errors
-    /// The system's, if there is no descriptor left.
+    /// The system's error if no descriptor is left.
     pub(super) fn bell(&self) -> io::Result<BorrowedFd<'_>> {
         if let Some(bell) = self.bell.get() {
             return Ok(bell.as_fd());
@@ -47,7 +47,7 @@ impl Sleep {
         Ok(self.bell.get_or_init(|| fresh).as_fd())
     }
 
-    /// After a wait in which the bell sounded.
+    /// Drains the bell after a wait in which it sounded.
     pub(super) fn silence_bell(&self) {
         if let Some(bell) = self.bell.get() {
             bell.drain();
@@ -58,11 +58,11 @@ impl Sleep {
 thread_local! {
     static OWN: RefCell<Option<Arc<Thread>>> = const { RefCell::new(None) };
 
-    /// Collects the wake-ups of this thread while it is in `deferring_wakes`.
+    /// Collects this thread's wake-ups while it runs `deferring_wakes`.
     static DEFERRED: RefCell<Option<Vec<Wake>>> = const { RefCell::new(None) };
 }
 
-/// The calling thread. Made when it first waits.
+/// Returns the calling thread's parker, which is created when the thread first waits.
 pub(super) fn own() -> Arc<Thread> {
     let generation = fork::generation();
     let fresh = || {
@@ -79,11 +79,11 @@ pub(super) fn own() -> Arc<Thread> {
             _ => own.insert(fresh()).clone(),
         }
     });
-    // A thread that ends may close its sockets after its own variables.
+    // A thread that ends may close its sockets after its thread-local variables are gone.
     own.unwrap_or_else(|_| fresh())
 }
 
-/// A thread that was notified, and may be asleep.
+/// A thread that was notified and may be asleep.
 struct Wake {
     thread: Arc<Thread>,
     on: On,
@@ -95,11 +95,12 @@ impl Drop for Wake {
     }
 }
 
-/// Wakes a thread that was taken off a list, or leaves that to the caller of [`deferring_wakes`].
+/// Wakes a thread that was taken off a list, or leaves the wake-up to the caller of [`deferring_wakes`].
 pub(super) fn wake(thread: Arc<Thread>) {
     let Some(on) = thread.notify() else { return };
     let wake = Wake { thread, on };
-    // A thread that ends may drop its sockets after its own variables; the wake-up is then given by the drop.
+    // A thread that ends may drop its sockets after its thread-local variables are gone. The closure is then dropped,
+    // which gives the wake-up.
     _ = DEFERRED.try_with(move |deferred| {
         if let Some(deferred) = &mut *deferred.borrow_mut() {
             deferred.push(wake);
@@ -107,7 +108,7 @@ pub(super) fn wake(thread: Arc<Thread>) {
     });
 }
 
-/// Wake-ups that have still to be given. Dropping it gives them.
+/// Wake-ups that are still pending. Dropping this gives them.
 #[must_use = "threads wait for these"]
 pub struct Wakes {
     wakes: Vec<Wake>,
@@ -120,16 +121,16 @@ impl Wakes {
     }
 }
 
-/// Does `work`, and hands the wake-ups of other threads of this process that come of it to the caller instead of giving
-/// them at once. For callers that hold something, such as an interpreter's lock, which the woken thread would only run
-/// into.
+/// Runs `work` and returns its result with the wake-ups of other threads of this process that `work` causes, instead of
+/// giving them at once. This is for callers that hold something that the woken thread would wait for, such as an
+/// interpreter's lock.
 pub fn deferring_wakes<T>(work: impl FnOnce() -> T) -> (T, Wakes) {
     let scope = Scope::enter();
     let result = work();
     (result, scope.leave())
 }
 
-/// While it lives, this thread's wake-ups are collected. A panic gives them at once.
+/// While it exists, this thread's wake-ups are collected. A panic gives them at once.
 struct Scope;
 
 impl Scope {

@@ -1,4 +1,4 @@
-//! A session whose socket, whose waiting thread and whose peer are all in the test's hand.
+//! A session with a test in the place of its socket, its waiting thread and its peer.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -27,7 +27,7 @@ use crate::transports::{self, ByteTransport, Listen, Opening, Target, Targets};
 #[allow(dead_code)]
 mod raw;
 
-/// For `raw`.
+/// Returns the address without its scheme, for `raw`.
 fn address(endpoint: &str) -> &str {
     endpoint
 }
@@ -56,7 +56,7 @@ impl SocketPort for Near {
     }
 
     fn emit(&self, event: MonitorEvent) {
-        // The test may be over.
+        // The test may have ended.
         let _ = self.events.send((event.kind, event.reason));
     }
 }
@@ -70,12 +70,12 @@ impl ContextUser for Near {
 impl PipeOwner for Near {
     fn on_pipe(&self, _: PipeId, event: PipeEvent) {
         if event == PipeEvent::Readable && self.grumpy.swap(false, Ordering::Relaxed) {
-            panic!("as the test wants it");
+            panic!("the test asks for a panic");
         }
     }
 }
 
-/// As tcp, with commas between addresses: a name that has all of them.
+/// Like tcp, but the address may be a list with commas, which acts as a name that resolves to all of them.
 struct SeveralAddresses;
 
 fn tcp() -> &'static dyn ByteTransport {
@@ -126,7 +126,8 @@ impl Rig {
         Rig::with_addresses(set, |test| test.to_string())
     }
 
-    /// One that connects to the first of several addresses, of which the test's is one, that does not refuse.
+    /// Like [`new`](Self::new), but connects to the first of several addresses that does not refuse. The test listens
+    /// on one of them.
     fn with_addresses(
         set: impl FnOnce(&mut Options),
         addresses: impl FnOnce(SocketAddr) -> String,
@@ -170,7 +171,7 @@ impl Rig {
         }
     }
 
-    /// The next connection, after its handshake.
+    /// Accepts the next connection and completes its handshake.
     fn accept(&self) -> TcpStream {
         let (mut peer, _) = self.listener.accept().unwrap();
         peer.set_nodelay(true).unwrap();
@@ -183,32 +184,38 @@ impl Rig {
         peer
     }
 
-    /// Takes the connection over once the I/O thread has nothing more to do for it.
+    /// Takes the connection over when the I/O thread has nothing more to do for it.
     fn loan(&self) -> Loan {
         let patience = Instant::now() + PATIENCE;
         loop {
             if let Some(loan) = self.session.take_over() {
                 return loan;
             }
-            assert!(Instant::now() < patience, "it is not to be had");
+            assert!(
+                Instant::now() < patience,
+                "the connection cannot be taken over"
+            );
             thread::sleep(MS);
         }
     }
 
     fn wait_for(&self, kind: EventKind) -> Option<String> {
         loop {
-            let (seen, reason) = self.events.recv_timeout(PATIENCE).expect("the event comes");
+            let (seen, reason) = self
+                .events
+                .recv_timeout(PATIENCE)
+                .expect("the event is emitted");
             if seen == kind {
                 return reason;
             }
         }
     }
 
-    /// The next message, which is there already or will be by itself.
+    /// Returns the next message, which has arrived or will arrive without further action.
     fn receive(&mut self) -> String {
         let patience = Instant::now() + PATIENCE;
         while !self.pipe.check_read() {
-            assert!(Instant::now() < patience, "nothing comes");
+            assert!(Instant::now() < patience, "no message arrives");
             thread::sleep(MS);
         }
         let message = self.pipe.read().unwrap();
@@ -221,7 +228,7 @@ impl Rig {
         self.session.close(Some(Duration::ZERO));
         let patience = Instant::now() + PATIENCE;
         while !self.session.has_ended() {
-            assert!(Instant::now() < patience, "it does not end");
+            assert!(Instant::now() < patience, "the session does not end");
             thread::sleep(MS);
         }
         self.registry.end();
@@ -239,12 +246,12 @@ fn arrival(loan: Loan) {
 }
 
 #[test]
-fn an_old_loan_is_no_loan_of_the_next_connection() {
+fn an_old_loan_is_not_valid_for_the_next_connection() {
     let mut rig = Rig::new(|_| ());
     let peer = rig.accept();
     let old = rig.loan();
     drop(peer);
-    // Though nobody looks: the end is told however the connection is lent.
+    // No thread looks, but the end is reported no matter how the connection is lent.
     rig.wait_for(EventKind::Disconnected);
     let mut peer = rig.accept();
     let new = rig.loan();
@@ -262,7 +269,7 @@ fn an_old_loan_is_no_loan_of_the_next_connection() {
 }
 
 #[test]
-fn a_panic_of_the_thread_that_reads_ends_the_connection_and_no_more() {
+fn a_panic_of_the_reading_thread_ends_only_the_connection() {
     let mut rig = Rig::new(|_| ());
     let mut peer = rig.accept();
     let loan = rig.loan();
@@ -270,7 +277,7 @@ fn a_panic_of_the_thread_that_reads_ends_the_connection_and_no_more() {
     rig.near.grumpy.store(true, Ordering::Relaxed);
     peer.write_all(&raw::frame(0, b"bad news")).unwrap();
     arrival(loan);
-    // The socket is told in there, because the I/O thread has to look for the end.
+    // The call also notifies the socket, because the I/O thread has to handle the end.
     assert_eq!(rig.session.look(loan, true, None), Look::Elsewhere);
     rig.session.give_back(loan, false);
     let reason = rig.wait_for(EventKind::Disconnected);
@@ -284,9 +291,9 @@ fn a_panic_of_the_thread_that_reads_ends_the_connection_and_no_more() {
 }
 
 #[test]
-fn what_has_come_in_counts_before_a_peer_is_taken_for_dead() {
-    // Answers that nobody reads: the thread that took the connection over does not come to it. More questions than there
-    // would be before the first of them had to be answered.
+fn received_bytes_count_before_a_peer_is_declared_dead() {
+    // These answers are not read, because the thread that took the connection over never looks at it. There are more
+    // PINGs than would be sent before the first of them had to be answered.
     let rig = Rig::new(|options| {
         options.heartbeat_ivl = Some(50 * MS);
         options.heartbeat_timeout = Some(1000 * MS);
@@ -303,16 +310,16 @@ fn what_has_come_in_counts_before_a_peer_is_taken_for_dead() {
 }
 
 #[test]
-fn who_does_not_wait_takes_in_what_lies_between_two_waits() {
+fn a_thread_takes_in_messages_between_two_waits() {
     let mut rig = Rig::new(|_| ());
     let mut peer = rig.accept();
     for _ in 0..100 {
         let loan = rig.loan();
-        assert!(!rig.session.take_in(), "it is in use");
+        assert!(!rig.session.take_in(), "the connection is in use");
         peer.write_all(&raw::frame(0, b"news")).unwrap();
         arrival(loan);
         rig.session.give_back(loan, true);
-        // Unless the guard came first.
+        // Not if the guard came first.
         if rig.session.take_in() {
             assert!(rig.pipe.check_read());
         }
@@ -323,7 +330,7 @@ fn who_does_not_wait_takes_in_what_lies_between_two_waits() {
 }
 
 #[test]
-fn the_end_of_an_attempt_is_not_that_of_the_next() {
+fn the_end_of_an_attempt_does_not_end_the_next() {
     let rig = Rig::with_addresses(
         |_| (),
         |test| {
@@ -332,7 +339,7 @@ fn the_end_of_an_attempt_is_not_that_of_the_next() {
         },
     );
     let _peer = rig.accept();
-    // Not to be had if it is taken for hung up, as the first attempt was.
+    // The connection cannot be taken over if it counts as hung up, as the first attempt did.
     rig.loan();
     rig.end();
 }
