@@ -211,3 +211,28 @@ fn contexts_leak_nothing() {
     // A context that was dropped ends in the background.
     until(|| descriptors() <= fds && threads() <= running);
 }
+
+#[test]
+fn a_context_whose_peer_left_first_leaks_nothing() {
+    let _alone = alone();
+    let _watchdog = Watchdog::new("a_context_whose_peer_left_first_leaks_nothing");
+    let fds = descriptors();
+    for _ in 0..20 {
+        let (context, far_context) = (Context::new(), Context::new());
+        let pull = socket(&context, Pull);
+        let name = IpcName::new();
+        let endpoint = pull.bind(&name.endpoint()).unwrap();
+        let push = far_context.socket(Push).unwrap();
+        push.connect(&endpoint).unwrap();
+        push.put("x");
+        push.put("y");
+        drop(push);
+        far_context.term().unwrap();
+        // The connection has ended, and has left a message.
+        pull.take();
+        until(|| pull.count_connected().unwrap() == 0);
+        drop(pull);
+        context.term().unwrap();
+    }
+    assert!(descriptors() <= fds);
+}

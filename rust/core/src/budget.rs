@@ -27,6 +27,7 @@
 //! Memory may be short although the budget is not used up. So before a connection grows or another one is admitted, the
 //! budget checks that there is [a reserve](memory::leaves_reserve).
 
+use std::mem;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
@@ -174,6 +175,13 @@ impl Budget {
             inbound: None,
             entry: None,
         }
+    }
+
+    /// Forgets what ended connections left, because the context ends. The pipes hold their connections, which hold this.
+    pub(crate) fn forget_left(&self) {
+        let left = mem::take(&mut self.accounts().left);
+        let bytes = left.iter().map(|it| it.noted).sum::<u64>();
+        self.used.fetch_sub(bytes, Ordering::Relaxed);
     }
 
     fn accounts(&self) -> MutexGuard<'_, Accounts> {

@@ -274,6 +274,7 @@ impl Registry {
             // The thread itself has already printed a panic outside of all handlers.
             let _ = join.join();
         }
+        self.budget.forget_left();
     }
 
     /// Whether the context has ended.
