@@ -106,6 +106,15 @@ def loom(runner: Runner) -> None:
     )
 
 
+def schedules(runner: Runner) -> None:
+    """Uses its own target directory, like loom."""
+    env = {"RUSTFLAGS": "--cfg zeroxide_shuttle", "CARGO_TARGET_DIR": str(TARGET / "shuttle")}
+    if runner.everything:
+        env["ZEROXIDE_FULL"] = "1"
+    test = ("cargo", "test", "--locked", "--profile", "quick", "-p", "zeroxide")
+    runner.sh(*test, "--test", "schedules", env=env)
+
+
 def instructions(runner: Runner) -> None:
     """Counts instructions, which show a regression even on a busy machine."""
     runner.sh(sys.executable, "tools/instructions.py")
@@ -329,6 +338,7 @@ TEST = [
     Stage("cargo test", cargo_test, skip=without("cargo")),
     Stage("instructions", instructions, skip=without_counts),
     Stage("loom", loom, skip=without_path("rust/queue/tests/loom.rs", "cargo")),
+    Stage("schedules", schedules, skip=without_path("tests/schedules.rs", "cargo")),
     *QUICK,
     WHEEL_ALONE,
     MYPY,

@@ -8,8 +8,6 @@ mod certificates;
 use std::collections::HashMap;
 use std::hash::Hash;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, Weak};
 use std::{fmt, mem};
 
 use bytes::Bytes;
@@ -18,6 +16,8 @@ use zeroxide_proto::mechanisms::{Credentials, Shows, Verdict, curve, system_rand
 use zeroxide_proto::z85;
 
 use crate::error::{Error, ErrorKind, Result};
+use crate::sys::sync::atomic::{AtomicBool, Ordering};
+use crate::sys::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, Weak};
 
 /// A public or secret key of CURVE.
 pub type Key = [u8; 32];

@@ -28,14 +28,15 @@
 //! budget checks that there is [a reserve](memory::leaves_reserve).
 
 use std::mem;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
 use slab::Slab;
 
 use crate::pipe::{Inbound, Pipe};
+use crate::sys::clock;
 use crate::sys::memory;
+use crate::sys::sync::atomic::{AtomicU64, Ordering};
+use crate::sys::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 /// Growth of a connection after which it checks the budget.
 const STEP: u64 = 64 << 10;
@@ -245,7 +246,7 @@ impl Budget {
     /// Counts all accounts, unless they were counted less than [`COUNT_EVERY`] ago.
     fn count(&self) -> Count {
         let mut accounts = self.accounts();
-        let now = Instant::now();
+        let now = clock::now();
         if let Some((at, count)) = accounts.last
             && now.saturating_duration_since(at) < COUNT_EVERY
         {

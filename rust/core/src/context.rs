@@ -15,6 +15,7 @@ use crate::patterns::PatternSpec;
 use crate::registry::Registry;
 use crate::signal::Woken;
 use crate::socket::Socket;
+use crate::sys::clock;
 use crate::sys::thread::{self, ThreadSettings};
 use crate::transports::{MessageTransport, Transport};
 
@@ -220,7 +221,7 @@ impl Context {
         registry.close_sockets();
         loop {
             let rest = patience.saturating_sub(registry.without_progress());
-            match registry.wait_idle(Some(Instant::now() + rest.min(PROGRESS_STEP))) {
+            match registry.wait_idle(Some(clock::now() + rest.min(PROGRESS_STEP))) {
                 Woken::Notified => {
                     registry.end();
                     return Ok(Vec::new());

@@ -6,16 +6,16 @@
 use std::os::fd::BorrowedFd;
 use std::panic::{self, AssertUnwindSafe};
 use std::sync::Arc;
-use std::thread::JoinHandle;
-use std::time::Instant;
 
 use crate::command::Command;
 use crate::error::Result;
 use crate::mailbox::Mailbox;
 use crate::reactor::{End, EventHandler, Reactor, Token};
+use crate::sys::clock;
 use crate::sys::memory;
 pub(crate) use crate::sys::selector::Interest;
 use crate::sys::selector::{Events, Selector};
+use crate::sys::sync::thread::JoinHandle;
 use crate::sys::thread::{self, ThreadSettings};
 
 /// A handle to an I/O thread, which any thread can use.
@@ -124,7 +124,7 @@ fn run(mailbox: &Mailbox, io: &mut Reactor) {
 
 fn wait(mailbox: &Mailbox, io: &mut Reactor, events: &mut Events) {
     let deadline = if io.has_deferred() || !mailbox.sleep() {
-        Some(Instant::now())
+        Some(clock::now())
     } else {
         io.next_timer()
     };
@@ -134,7 +134,7 @@ fn wait(mailbox: &Mailbox, io: &mut Reactor, events: &mut Events) {
         events.clear();
     }
     mailbox.awake(events.iter().any(|event| event.key == MAILBOX));
-    io.set_now(Instant::now());
+    io.set_now(clock::now());
 }
 
 fn dispatch(io: &mut Reactor, token: Token, call: impl FnOnce(&dyn EventHandler, &mut Reactor)) {

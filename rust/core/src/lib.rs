@@ -320,6 +320,10 @@ pub use zeroxide_proto::message::Message;
 pub use zeroxide_proto::socket_type::SocketType;
 pub use zeroxide_proto::z85;
 
+#[cfg(zeroxide_shuttle)]
+#[doc(hidden)]
+pub use sys::simulated as simulation;
+
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 struct Readme;

@@ -4,7 +4,6 @@ mod stage;
 mod vouched;
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
 use zeroxide_proto::socket_type::SocketType;
@@ -21,6 +20,7 @@ use crate::registry::{LiveGuard, Registry};
 use crate::session::{Seed, Session};
 use crate::sys::errno;
 use crate::sys::selector::Readiness;
+use crate::sys::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use crate::transports::{ByteTransport, Listen, Stream};
 
 /// How long to pause a listener after it could not accept or watch connections because descriptors or memory ran out.

@@ -2,13 +2,13 @@
 //! only if it sleeps.
 
 use std::os::fd::{AsFd, BorrowedFd};
-use std::sync::atomic::{AtomicBool, Ordering, fence};
 
 use zeroxide_queue::doorbell::Doorbell;
 use zeroxide_queue::mpsc::{Batch, Queue};
 
 use crate::command::Command;
 use crate::error::Result;
+use crate::sys::sync::atomic::{AtomicBool, Ordering, fence};
 use crate::sys::wake_fd::WakeFd;
 
 /// See the module text.

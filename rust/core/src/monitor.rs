@@ -2,7 +2,6 @@
 
 use std::collections::VecDeque;
 use std::os::fd::BorrowedFd;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::SystemTime;
 
 use bytes::{BufMut, BytesMut};
@@ -12,6 +11,7 @@ use zeroxide_proto::message::Message;
 
 use crate::error::Result;
 use crate::signal::Signal;
+use crate::sys::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// The kind of an event. The discriminants are libzmq's.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -16,6 +16,9 @@ use std::cell::Cell;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
+use crate::sys::clock;
+use crate::sys::sync::{self, thread_local};
+
 // ---- the numbers ---------------------------------------------------------------------------------------------------
 
 /// A shorter gap between two writes of a connection means that messages come faster than single writes can carry them.
@@ -194,9 +197,9 @@ impl Writing {
 
 /// The calling thread wrote from `start` to `end`.
 pub(crate) fn note_written(start: Instant, end: Instant) {
-    let mine = ALLOWANCE.get();
+    let mine = ALLOWANCE.with(Cell::get);
     let mine = mine.map_or(Allowance::new(start), |mine| mine.at(start));
-    ALLOWANCE.set(Some(mine.after(end)));
+    ALLOWANCE.with(|allowance| allowance.set(Some(mine.after(end))));
 }
 
 thread_local! {
@@ -219,7 +222,7 @@ impl Allowance {
     /// Whether the calling thread has some left.
     fn is_left(now: Instant) -> bool {
         ALLOWANCE
-            .get()
+            .with(Cell::get)
             .is_none_or(|mine| mine.at(now).debt < CREDIT)
     }
 
@@ -327,9 +330,9 @@ impl Waiting {
         if look() {
             return true;
         }
-        let start = Instant::now();
-        while start.elapsed() < SPIN {
-            std::hint::spin_loop();
+        let start = clock::now();
+        while clock::since(start) < SPIN {
+            sync::spin_loop();
             if look() {
                 self.spinning.paid_off();
                 return true;

@@ -19,9 +19,6 @@ mod line;
 mod runs;
 mod weight;
 
-use std::sync::atomic::{AtomicI64, AtomicU64, Ordering, fence};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
-
 use bytes::Bytes;
 use zeroxide_proto::engine::PeerInfo;
 use zeroxide_proto::frame::{Frame, FrameKind};
@@ -36,6 +33,8 @@ use self::line::Notice;
 pub(crate) use self::line::{Line, Loan, Look};
 use self::runs::RunsCell;
 pub(crate) use self::weight::Inbound;
+use crate::sys::sync::atomic::{AtomicI64, AtomicU64, Ordering, fence};
+use crate::sys::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 /// Identifies a pipe within the socket that has it. It is not reused while the socket exists.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, PartialOrd, Ord)]
@@ -721,7 +720,7 @@ impl Drop for Pipe {
     }
 }
 
-fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     // The guarded values are replaced as a whole, so a panic elsewhere cannot leave them inconsistent.
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

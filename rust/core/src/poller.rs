@@ -7,6 +7,7 @@ use std::time::Instant;
 use crate::error::Result;
 use crate::signal::Vigil;
 use crate::socket::{Events, Socket};
+use crate::sys::clock;
 use crate::sys::poll::{self as sys_poll, Ready};
 
 /// A socket or descriptor to wait for.
@@ -55,9 +56,9 @@ impl<'a> PollItem<'a> {
 pub fn poll(items: &mut [PollItem<'_>], deadline: Option<Instant>) -> Result<usize> {
     let fds = descriptors(items);
     // Most calls find something at once, and need not wait.
-    let now = Some(Instant::now());
+    let now = Some(clock::now());
     let ready = look(items, &fds, now, |_| sys_poll::wait(&fds, now))?;
-    if ready > 0 || deadline.is_some_and(|at| at <= Instant::now()) {
+    if ready > 0 || deadline.is_some_and(|at| at <= clock::now()) {
         return Ok(ready);
     }
     let watch = Watch::begin(items);
@@ -67,7 +68,7 @@ pub fn poll(items: &mut [PollItem<'_>], deadline: Option<Instant>) -> Result<usi
         let ready = look(items, &fds, deadline, |until| {
             vigil.wait_beside(&fds, until)
         })?;
-        if ready > 0 || deadline.is_some_and(|at| at <= Instant::now()) {
+        if ready > 0 || deadline.is_some_and(|at| at <= clock::now()) {
             return Ok(ready);
         }
         if fds.is_empty() {
@@ -133,7 +134,7 @@ fn look(
         return Ok(ready);
     }
     let until = if ready > 0 {
-        Some(Instant::now())
+        Some(clock::now())
     } else {
         deadline
     };

@@ -11,6 +11,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::patterns::Dialogue;
 use crate::poller::{PollItem, poll};
 use crate::socket::{Events, SendError, Socket, SocketInternals, Stuck, Wait};
+use crate::sys::clock;
 
 /// The maximum number of messages in one direction before the other one has its turn. Both sockets are locked
 /// meanwhile.
@@ -131,7 +132,7 @@ impl Proxy {
     /// As for [`run`](Self::run), and `Again` if the deadline passed: call again.
     pub fn run_until(&mut self, deadline: Option<Instant>) -> Result<()> {
         loop {
-            if deadline.is_some_and(|at| at <= Instant::now()) {
+            if deadline.is_some_and(|at| at <= clock::now()) {
                 return Err(Error::new(ErrorKind::Again));
             }
             if self.obey()? {
@@ -231,7 +232,7 @@ impl Proxy {
             Way::ToBack => &self.back,
             Way::ToFront => &self.front,
         };
-        let slice = Instant::now() + STUCK_SLICE;
+        let slice = clock::now() + STUCK_SLICE;
         let until = deadline.map_or(slice, |at| at.min(slice));
         let size = message.size() as u64;
         match to.send(message, Wait::Until(until)) {

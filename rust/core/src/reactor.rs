@@ -19,6 +19,7 @@ use socket2::SockAddr;
 use self::attempts::Attempts;
 pub(crate) use self::attempts::Turn;
 use crate::error::Result;
+use crate::sys::clock;
 use crate::sys::selector::{Readiness, Selector};
 
 /// Identifies a handler in its I/O thread. A late event may reach the next owner of a token, so handlers treat
@@ -80,7 +81,7 @@ impl Reactor {
             deferred: Vec::new(),
             attempts: Attempts::default(),
             tidy_at: None,
-            now: Instant::now(),
+            now: clock::now(),
         }
     }
 

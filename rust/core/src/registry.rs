@@ -6,9 +6,6 @@
 mod life;
 
 use std::process;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
-use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use slab::Slab;
@@ -21,7 +18,11 @@ use crate::options::{ContextOptions, Mechanisms};
 use crate::patterns::Patterns;
 use crate::resolver::Resolver;
 use crate::signal::{Signal, Woken};
+use crate::sys::clock;
 use crate::sys::memory;
+use crate::sys::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use crate::sys::sync::thread::JoinHandle;
+use crate::sys::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use crate::transports::Transports;
 
 /// See the module text.
@@ -102,7 +103,7 @@ impl Registry {
             live: AtomicUsize::new(0),
             sockets_open: AtomicUsize::new(0),
             idle: Signal::new(),
-            born: Instant::now(),
+            born: clock::now(),
             moved: AtomicU64::new(0),
             requests: AtomicU64::new(1),
             transports: Transports::new(),
@@ -284,14 +285,14 @@ impl Registry {
 
     /// Records that bytes were sent. Implicit termination keeps waiting while bytes are sent.
     pub(crate) fn note_progress(&self) {
-        let now = self.born.elapsed().as_millis() as u64;
+        let now = clock::since(self.born).as_millis() as u64;
         self.moved.fetch_max(now, Ordering::Relaxed);
     }
 
     /// How long no bytes have been sent, counted from the shutdown at the earliest.
     pub(crate) fn without_progress(&self) -> Duration {
         let moved = Duration::from_millis(self.moved.load(Ordering::Relaxed));
-        self.born.elapsed().saturating_sub(moved)
+        clock::since(self.born).saturating_sub(moved)
     }
 
     /// Returns the number of messages that have not been transmitted, by endpoint.

@@ -11,10 +11,10 @@ use std::mem;
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::panic::{self, AssertUnwindSafe};
 use std::process;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use crate::error::{Error, ErrorKind, Result};
+use crate::sys::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use crate::sys::thread::{self, ThreadSettings};
 
 /// The maximum number of concurrent lookups.

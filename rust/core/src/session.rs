@@ -25,10 +25,6 @@ mod stage;
 mod tail;
 mod traffic;
 
-use std::collections::hash_map::RandomState;
-use std::hash::{BuildHasher, Hasher};
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
@@ -57,6 +53,9 @@ use crate::port::SocketPort;
 use crate::reactor::{End, EventHandler, Reactor, Token};
 use crate::registry::{LiveGuard, Registry, Undelivered};
 use crate::sys::selector::Readiness;
+use crate::sys::sync::atomic::{AtomicBool, Ordering};
+use crate::sys::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use crate::sys::{chance, clock};
 use crate::transports::{ByteTransport, Stream, Target};
 
 /// See the module text.
@@ -156,12 +155,7 @@ impl Session {
         transport: &'static dyn ByteTransport,
         address: &str,
     ) -> (Arc<Session>, Option<Pipe>) {
-        let connecter = Connecter::new(
-            transport,
-            address,
-            &seed.options,
-            RandomState::new().build_hasher().finish(),
-        );
+        let connecter = Connecter::new(transport, address, &seed.options, chance::number());
         let (near, far) = if seed.options.immediate {
             (None, None)
         } else {
@@ -177,7 +171,7 @@ impl Session {
         pipe: Option<Pipe>,
         stream: Option<Stream>,
     ) -> Arc<Session> {
-        let now = Instant::now();
+        let now = clock::now();
         let party = Party {
             address: stream.as_ref().map(Stream::peer_name).unwrap_or_default(),
             peer: None,
@@ -245,7 +239,7 @@ impl Session {
     /// Ends the session when everything it still holds is delivered, or when `linger` has passed (`None`: no limit).
     pub(crate) fn close(&self, linger: Option<Duration>) {
         let mut state = self.lock();
-        let deadline = linger.and_then(|linger| Instant::now().checked_add(linger));
+        let deadline = linger.and_then(|linger| clock::now().checked_add(linger));
         state.closing = state.closing.next(deadline);
         drop(state);
         self.wake();
@@ -265,7 +259,7 @@ impl Session {
             if state.pipe.is_some() || state.closing.has_begun() {
                 return;
             }
-            state.closing = state.closing.next(Some(Instant::now()));
+            state.closing = state.closing.next(Some(clock::now()));
         }
         self.wake();
     }

@@ -23,6 +23,7 @@ use zeroxide_queue::parker::On;
 use zeroxide_queue::waiters::{Waiter, Waiters};
 
 use crate::error::Result;
+use crate::sys::clock;
 use crate::sys::poll::{self, Ready};
 use crate::sys::word::{self, Wait};
 
@@ -139,7 +140,7 @@ impl Signal {
             Beside::Ready | Beside::HungUp => Woken::Interrupted,
             Beside::Woken(woken) => woken,
             Beside::Impossible => {
-                let until = Instant::now() + DEAF;
+                let until = clock::now() + DEAF;
                 let end = deadline.map_or(until, |at| at.min(until));
                 match self.wait_deaf(ticket, Some(end)) {
                     Woken::TimedOut if deadline != Some(end) => Woken::Interrupted,
@@ -276,7 +277,7 @@ impl Vigil {
             .sleep(On::Descriptors, |_, _| poll::wait(&all, deadline));
         let mut found = match slept {
             Some(found) => found?,
-            None => poll::wait(&all, Some(Instant::now()))?,
+            None => poll::wait(&all, Some(clock::now()))?,
         };
         if found.pop().is_some_and(|bell| bell.readable) {
             system.silence_bell();

@@ -67,6 +67,7 @@ pub use crate::socket::stats::{PeerStats, SocketStats};
 pub use crate::socket::streams::{MessageSink, MessageStream};
 pub use crate::socket::tasks::{Receiving, Sending};
 use crate::socket::waiting::Waited;
+use crate::sys::clock;
 use crate::sys::thread::{self, ThreadSettings};
 
 /// How long a call may wait.
@@ -426,7 +427,7 @@ impl Socket {
     /// # Errors
     /// `Interrupted`, `Terminated`, `NotSocket`.
     pub fn poll(&self, wanted: Events, timeout: Option<Duration>) -> Result<Events> {
-        let deadline = timeout.and_then(|timeout| Instant::now().checked_add(timeout));
+        let deadline = timeout.and_then(|timeout| clock::now().checked_add(timeout));
         loop {
             let ticket = self.core().signal.ticket();
             let ready = self.events()?;
@@ -571,8 +572,8 @@ fn outcome(woken: Woken) -> Result<()> {
 /// The point in time until which a call may wait; `None` = for ever.
 fn limit(wait: Wait, default: Option<Duration>) -> Option<Instant> {
     match wait {
-        Wait::Dont => Some(Instant::now()),
-        Wait::Default => default.and_then(|timeout| Instant::now().checked_add(timeout)),
+        Wait::Dont => Some(clock::now()),
+        Wait::Default => default.and_then(|timeout| clock::now().checked_add(timeout)),
         Wait::Until(at) => Some(at),
         Wait::Forever => None,
     }

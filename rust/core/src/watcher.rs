@@ -5,11 +5,11 @@
 
 use std::os::fd::{AsRawFd, RawFd};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::error::Result;
 use crate::signal::Level;
 use crate::socket::Socket;
+use crate::sys::sync::atomic::{AtomicBool, Ordering};
 
 /// A descriptor that becomes readable when something happens to a socket, between [`watch`](Self::watch) and
 /// [`rest`](Self::rest).

@@ -1,8 +1,10 @@
-//! The only file that distinguishes between real atomics and loom's.
+//! The only file that distinguishes between real atomics, loom's and shuttle's.
 //!
 //! All other files of this crate import their atomics, locks, [`Arc`] and [`UnsafeCell`] from here. With `--cfg zeroxide_loom`
 //! they come from loom, which replays a test under every interleaving and every stale read that the memory model
-//! allows. The cfg has a name of its own, because the usual `--cfg loom` also affects every dependency that uses it.
+//! allows. With `--cfg zeroxide_shuttle` they come from shuttle, which runs the threads of whole contexts one at a time
+//! (`tests/schedules.rs`). The cfgs have names of their own, because the usual `--cfg loom` also affects every dependency that
+//! uses it.
 
 use std::ops::Deref;
 
@@ -15,7 +17,13 @@ pub(crate) use loom::{
     },
 };
 
-#[cfg(not(zeroxide_loom))]
+#[cfg(zeroxide_shuttle)]
+pub(crate) use shuttle::sync::{
+    Arc, Mutex, MutexGuard,
+    atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering, fence},
+};
+
+#[cfg(not(any(zeroxide_loom, zeroxide_shuttle)))]
 pub(crate) use std::sync::{
     Arc, Mutex, MutexGuard,
     atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering, fence},

@@ -1,11 +1,10 @@
 //! The mechanisms that were added to a context, and their options.
 
-use std::sync::{PoisonError, RwLock, RwLockReadGuard};
-
 use zeroxide_proto::mechanisms::{MECHANISMS, MechanismSpec, Setting};
 
 use super::OptionRow;
 use crate::error::{Error, ErrorKind, Result};
+use crate::sys::sync::{PoisonError, RwLock, RwLockReadGuard};
 
 /// The longest name that fits into a greeting.
 const NAME_MAX: usize = 20;

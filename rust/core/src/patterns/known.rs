@@ -1,11 +1,10 @@
 //! [`Patterns`]: the socket types of one context.
 
-use std::sync::{PoisonError, RwLock, RwLockReadGuard};
-
 use zeroxide_proto::socket_type::SocketType;
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::patterns::{PATTERNS, PatternSpec};
+use crate::sys::sync::{PoisonError, RwLock, RwLockReadGuard};
 
 /// The patterns that sockets of one context can have: those of the library, and those that were added.
 pub(crate) struct Patterns {

@@ -1,6 +1,6 @@
 //! Whether the other end of a pipe is open, and how it closed.
 
-use std::sync::atomic::{AtomicU8, Ordering};
+use crate::sys::sync::atomic::{AtomicU8, Ordering};
 
 /// The state of the other end.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

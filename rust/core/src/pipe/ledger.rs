@@ -1,8 +1,7 @@
 //! Accounts for the messages of a pipe: how many were written, read, handed to the kernel, or lost.
 
-use std::sync::atomic::{Ordering, fence};
-
 use super::{End, Pipe, PipeEvent};
+use crate::sys::sync::atomic::{Ordering, fence};
 
 impl Pipe {
     /// Complete messages and bytes written at this end so far.

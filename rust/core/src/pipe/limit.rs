@@ -1,9 +1,8 @@
 //! The limit of what may wait in one direction of a pipe, and which end sets it.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, PoisonError};
-
 use crate::options::Options;
+use crate::sys::sync::atomic::{AtomicUsize, Ordering};
+use crate::sys::sync::{Mutex, PoisonError};
 
 /// A high-water mark in complete messages and in bytes; 0 means no limit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

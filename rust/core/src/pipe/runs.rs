@@ -3,11 +3,10 @@
 //! A writer that gathers holds messages back. So that they need not wait for the writer's next call, it first notifies
 //! one reader, which asks for them as soon as its thread has finished its current work.
 
-use std::sync::atomic::{AtomicU8, Ordering};
-
 use zeroxide_proto::frame::{Frame, Load};
 
 use super::{Pipe, PipeEvent};
+use crate::sys::sync::atomic::{AtomicU8, Ordering};
 
 /// The kinds of messages that an end may write for the far end.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

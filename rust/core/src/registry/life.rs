@@ -1,6 +1,6 @@
 //! The life of a context.
 
-use std::sync::atomic::{AtomicU8, Ordering};
+use crate::sys::sync::atomic::{AtomicU8, Ordering};
 
 /// See the module text.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -1,13 +1,13 @@
 //! Lets the thread that sends write to the wire itself, when [`pace`](crate::pace) allows it.
 
 use std::sync::TryLockError;
-use std::time::Instant;
 
 use super::life::Closing;
 use super::sides::{InletEvent, Outlet};
 use super::traffic::Output;
 use super::{Link, Session, State};
 use crate::pace;
+use crate::sys::clock;
 
 impl Session {
     /// Writes to the wire from the caller's thread if the connection is idle and no other thread drives it. Returns
@@ -20,7 +20,7 @@ impl Session {
         if self.is_revoked() {
             return false;
         }
-        let now = Instant::now();
+        let now = clock::now();
         let State {
             link: Link::Up(up),
             closing: Closing::No,
@@ -54,7 +54,7 @@ impl Session {
             return false;
         }
         let output = self.contain(&mut state, |state| self.output(state, now));
-        pace::note_written(now, Instant::now());
+        pace::note_written(now, clock::now());
         output == Some(Output::Idle)
     }
 }

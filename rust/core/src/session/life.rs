@@ -4,8 +4,9 @@
 //! read without it. [`Closing`] says whether the socket wants the session to end. A session without a peer may close,
 //! and a session whose peer has left may end without being closed.
 
-use std::sync::atomic::{AtomicU8, Ordering};
 use std::time::Instant;
+
+use crate::sys::sync::atomic::{AtomicU8, Ordering};
 
 /// See the module text.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

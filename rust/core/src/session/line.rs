@@ -6,7 +6,6 @@
 
 use std::os::fd::{AsRawFd, RawFd};
 use std::panic::{self, AssertUnwindSafe};
-use std::sync::{MutexGuard, TryLockError};
 use std::time::Instant;
 
 use zeroxide_proto::error::CloseReason;
@@ -20,6 +19,8 @@ use super::{Connection, Link, Session, State};
 use crate::pace::{READ_BUDGET, READ_ONCE, is_soon};
 use crate::pipe::{Line, Loan, Look, Pipe};
 use crate::reactor::Token;
+use crate::sys::clock;
+use crate::sys::sync::{MutexGuard, TryLockError};
 
 impl Line for Session {
     fn take_over(&self) -> Option<Loan> {
@@ -69,7 +70,7 @@ impl Line for Session {
         if let Some(pipe) = &mut state.pipe {
             pipe.keep_notice();
         }
-        let now = Instant::now();
+        let now = clock::now();
         let look = self
             .contain(&mut state, |state| self.look_at(state, loan, hung_up, now))
             .unwrap_or(Look::Elsewhere);
@@ -95,7 +96,7 @@ impl Line for Session {
     fn give_back(&self, loan: Loan, soon: bool) {
         let state = self.lock();
         if self.lending.is_held(loan.loan) {
-            self.end_wait(state, soon, Instant::now());
+            self.end_wait(state, soon, clock::now());
         }
     }
 
@@ -114,7 +115,7 @@ impl Line for Session {
         if !is_paused() {
             return false;
         }
-        let now = Instant::now();
+        let now = clock::now();
         self.contain(&mut state, |state| self.read_up(state, now));
         self.recall(&mut state);
         drop(state);
@@ -215,7 +216,7 @@ impl Session {
     /// thread, which is then also notified of bytes that have already arrived. Returns false if a thread wanted to take
     /// over and the system refused.
     fn change_driver(&self, up: &mut Connection, token: Option<Token>, event: Event) -> bool {
-        self.change_driver_at(up, token, event, Instant::now)
+        self.change_driver_at(up, token, event, clock::now)
     }
 
     fn change_driver_at(

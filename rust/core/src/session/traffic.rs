@@ -18,6 +18,7 @@ use crate::pace::{FLUSH_RUN, SLICES_MAX, WRITE_BUDGET, WRITE_MAX};
 use crate::patterns::{DropReason, Side};
 use crate::pipe::Pipe;
 use crate::port::Origin;
+use crate::sys::clock;
 
 /// How a turn of input ended.
 pub(super) enum Input {
@@ -246,7 +247,7 @@ impl Session {
         {
             // The remaining messages of the closed socket are not for this peer, and no other peer will follow.
             self.port.count_drop(DropReason::PeerGone, pipe.queued_in());
-            state.closing = state.closing.next(Some(Instant::now()));
+            state.closing = state.closing.next(Some(clock::now()));
             return;
         }
         if let Some(pipe) = &state.pipe {

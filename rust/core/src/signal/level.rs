@@ -1,10 +1,10 @@
 //! A descriptor that shows other event loops whether there is something to do.
 
 use std::os::fd::{AsFd, BorrowedFd};
-use std::sync::atomic::{AtomicBool, Ordering, fence};
-use std::sync::{Mutex, OnceLock, PoisonError};
 
 use crate::error::Result;
+use crate::sys::sync::atomic::{AtomicBool, Ordering, fence};
+use crate::sys::sync::{Mutex, OnceLock, PoisonError};
 use crate::sys::wake_fd::WakeFd;
 
 /// The descriptor and its level.

@@ -6,6 +6,8 @@ use std::task::Waker;
 
 use zeroxide_queue::waiters::Place;
 
+use crate::sys::sync::thread_local;
+
 /// Returns a place for a new future.
 pub(crate) fn own_place() -> Place {
     static NEXT: AtomicU64 = AtomicU64::new(0);
@@ -14,7 +16,7 @@ pub(crate) fn own_place() -> Place {
 
 /// Wakes a task. A waker may do anything, such as drop the task, which then removes its place.
 pub(super) fn wake(waker: Waker) {
-    let _waking = Waking(WAKING.replace(true));
+    let _waking = Waking(WAKING.with(|waking| waking.replace(true)));
     waker.wake();
 }
 
@@ -23,7 +25,7 @@ struct Waking(bool);
 
 impl Drop for Waking {
     fn drop(&mut self) {
-        WAKING.set(self.0);
+        WAKING.with(|waking| waking.set(self.0));
     }
 }
 

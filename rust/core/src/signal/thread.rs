@@ -3,11 +3,12 @@
 use std::cell::RefCell;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
-use std::sync::atomic::AtomicU32;
 use std::sync::{Arc, OnceLock};
 
 use zeroxide_queue::parker::{On, Parker, System};
 
+use crate::sys::sync::atomic::AtomicU32;
+use crate::sys::sync::thread_local;
 use crate::sys::wake_fd::WakeFd;
 use crate::sys::{fork, word};
 

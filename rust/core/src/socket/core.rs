@@ -1,8 +1,6 @@
 //! The inside of a socket: its state, the lock around it, and where it is in its life.
 
 use std::collections::{HashMap, HashSet, VecDeque};
-use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize};
-use std::sync::{Arc, Mutex, OnceLock, Weak};
 use std::time::Duration;
 
 use zeroxide_proto::socket_type::SocketType;
@@ -24,6 +22,8 @@ use crate::pipe::{Line, PipeId};
 use crate::port::Origin;
 use crate::registry::{ContextUser, LiveGuard, Registry};
 use crate::signal::Signal;
+use crate::sys::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize};
+use crate::sys::sync::{Arc, Mutex, OnceLock, Weak};
 
 /// What a socket's handles, its sessions and its context share.
 pub(super) struct Core {

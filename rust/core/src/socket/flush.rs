@@ -1,12 +1,13 @@
 //! Waiting until what was sent has left this process.
 
 use std::ops::ControlFlow;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use super::Socket;
 use super::core::{Core, State};
 use crate::error::{Error, ErrorKind, Result};
 use crate::signal::Woken;
+use crate::sys::clock;
 
 /// What had not left when a flush gave up.
 #[derive(Debug)]
@@ -27,7 +28,7 @@ impl Socket {
     /// ran (call again), `Terminated`, `NotSocket`.
     pub fn flush(&self, timeout: Option<Duration>) -> std::result::Result<(), FlushError> {
         let core = self.core();
-        let deadline = timeout.and_then(|timeout| Instant::now().checked_add(timeout));
+        let deadline = timeout.and_then(|timeout| clock::now().checked_add(timeout));
         loop {
             let ticket = core.signal.ticket();
             let remaining = match core.remaining() {

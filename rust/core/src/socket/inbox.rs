@@ -5,7 +5,6 @@
 
 use std::any::Any;
 use std::sync::PoisonError;
-use std::sync::atomic::{Ordering, fence};
 
 use zeroxide_queue::mpsc::Batch;
 
@@ -15,6 +14,7 @@ use crate::monitor::{EventKind, MonitorEvent, Party};
 use crate::patterns::{DropReason, PatternSpec};
 use crate::pipe::{Limit, Pipe, PipeEvent, PipeId, PipeOwner};
 use crate::port::{Origin, SocketPort};
+use crate::sys::sync::atomic::{Ordering, fence};
 
 /// From so many peers on that are gone and have left something to receive, nobody else is let in. Their messages are
 /// limited for each of them only, and a peer can come back as often as it likes.

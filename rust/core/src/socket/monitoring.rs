@@ -2,7 +2,6 @@
 
 use std::os::fd::{AsRawFd, RawFd};
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, MutexGuard, PoisonError, Weak};
 
 use super::core::Core;
 use super::monitor::{Listener, Monitor};
@@ -11,6 +10,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::monitor::{EventQueue, Found, MonitorEvent, Over};
 use crate::patterns::FOR_EVENTS;
 use crate::signal::Woken;
+use crate::sys::sync::{Arc, MutexGuard, PoisonError, Weak};
 
 /// The events of a socket, one after the other, until it or this is closed.
 pub struct EventStream {

@@ -3,13 +3,15 @@
 use std::collections::{HashMap, VecDeque};
 use std::mem;
 use std::process;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
-use std::thread::{self, ThreadId};
 
 use zeroxide_proto::engine::PeerInfo;
 use zeroxide_proto::frame::Frame;
 use zeroxide_proto::message::Message;
+
+use crate::sys::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use crate::sys::sync::thread::{self, ThreadId};
+use crate::sys::sync::thread_local;
+use crate::sys::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 /// Per thread: what it has gathered for sending, and what is left of what it receives. A thread that ends takes both
 /// with it, and that is counted.

@@ -1,6 +1,6 @@
 //! Where a socket is in its life.
 
-use std::sync::atomic::{AtomicU8, Ordering};
+use crate::sys::sync::atomic::{AtomicU8, Ordering};
 
 /// See the module text.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

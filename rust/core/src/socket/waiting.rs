@@ -8,6 +8,7 @@ use super::core::{Core, State};
 use crate::pace::is_soon;
 use crate::pipe::{Line, Loan, Look, PipeId};
 use crate::signal::{Beside, Woken};
+use crate::sys::clock;
 
 /// What a thread can do while it waits.
 pub(super) struct Outlook {
@@ -86,13 +87,13 @@ impl Core {
         if let Some((line, id)) = &outlook.line
             && let Some(loan) = line.take_over()
         {
-            let start = Instant::now();
+            let start = clock::now();
             let driven = self.drive(&**line, loan, spins, ticket, start, deadline);
             let paused = match driven {
                 Driven::CameIn { paused } => paused,
                 Driven::Woken(woken) => {
                     let soon = woken == Woken::Notified
-                        && is_soon(start.elapsed())
+                        && is_soon(clock::since(start))
                         && !self.signal.has_others();
                     line.give_back(loan, soon);
                     soon
@@ -160,7 +161,7 @@ impl Core {
             // A peer that sends parts of a message without a pause keeps the descriptor readable all the time.
             if look == Look::Again
                 && self.signal.ticket() == ticket
-                && deadline.is_some_and(|at| at <= Instant::now())
+                && deadline.is_some_and(|at| at <= clock::now())
             {
                 return Driven::Woken(Woken::TimedOut);
             }

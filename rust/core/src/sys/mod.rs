@@ -13,6 +13,7 @@
 //! * [`thread`]: threads that receive no signals, with a name, a priority and a set of CPUs.
 //! * [`parting`]: threads that sleep instead of being ended from outside in the middle of a call.
 //! * [`poll`]: readiness of a few descriptors of the application, once.
+//! * [`sync`], [`clock`], [`chance`]: locks, atomics, the time and random numbers, which a test replaces by those of a scheduler.
 //! * [`errno`]: the numbers of errors.
 //! * [`fork`]: tells a forked child from its parent.
 //! * [`local`]: the addresses of Unix domain sockets, and their peers.
@@ -22,6 +23,8 @@
 
 #![allow(unsafe_code)]
 
+pub(crate) mod chance;
+pub(crate) mod clock;
 pub(crate) mod errno;
 pub(crate) mod fork;
 pub(crate) mod interfaces;
@@ -30,7 +33,10 @@ pub(crate) mod memory;
 pub(crate) mod parting;
 pub(crate) mod poll;
 pub(crate) mod selector;
+#[cfg(zeroxide_shuttle)]
+pub mod simulated;
 pub(crate) mod stream;
+pub(crate) mod sync;
 pub(crate) mod thread;
 pub(crate) mod wake_fd;
 pub(crate) mod word;
@@ -39,10 +45,19 @@ use std::time::{Duration, Instant};
 
 use rustix::time::Timespec;
 
+/// Called before the kernel is asked to wait for descriptors, with the same deadline. Coroutines wait here instead, because
+/// the kernel would stop all of them.
+#[cfg(not(zeroxide_shuttle))]
+#[inline(always)]
+fn pause(_: &[rustix::event::PollFd<'_>], _: Option<Instant>) {}
+
+#[cfg(zeroxide_shuttle)]
+use simulated::pause;
+
 /// The time until `deadline`, in the kernel's format. `None` waits forever, and so does a time that the kernel cannot
 /// represent.
 fn time_until(deadline: Option<Instant>) -> Option<Timespec> {
-    let wait = deadline?.saturating_duration_since(Instant::now());
+    let wait = deadline?.saturating_duration_since(clock::now());
     timespec(wait)
 }
 

@@ -9,6 +9,8 @@ use std::time::Instant;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
 
+use super::sync::thread_local;
+
 /// The events to wait for, or those that were found.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Ready {
@@ -33,16 +35,16 @@ pub(crate) fn with_alarm<T>(fd: BorrowedFd<'_>, work: impl FnOnce() -> T) -> T {
     struct Before(Option<RawFd>);
     impl Drop for Before {
         fn drop(&mut self) {
-            ALARM.set(self.0);
+            ALARM.with(|alarm| alarm.set(self.0));
         }
     }
-    let _before = Before(ALARM.replace(Some(fd.as_raw_fd())));
+    let _before = Before(ALARM.with(|alarm| alarm.replace(Some(fd.as_raw_fd()))));
     work()
 }
 
 /// The descriptor that ends the waits of this thread, if there is one.
 pub(crate) fn alarm() -> Option<RawFd> {
-    ALARM.get()
+    ALARM.with(Cell::get)
 }
 
 fn polled_alarm<'a>() -> Option<PollFd<'a>> {
@@ -74,6 +76,7 @@ pub(crate) fn wait(fds: &[(RawFd, Ready)], deadline: Option<Instant>) -> io::Res
         })
         .collect();
     polled.extend(polled_alarm());
+    super::pause(&polled, deadline);
     let timeout = super::time_until(deadline);
     match poll(&mut polled, timeout.as_ref()) {
         Ok(1) if polled.len() > fds.len() && !polled[fds.len()].revents().is_empty() => {
@@ -123,6 +126,7 @@ pub(crate) fn either(
     };
     let mut polled = [fd, other, alarm];
     let polled = &mut polled[..count];
+    super::pause(polled, deadline);
     match poll(polled, super::time_until(deadline).as_ref()) {
         Ok(1) if count == 3 && !polled[2].revents().is_empty() => Err(Errno::INTR.into()),
         Ok(_) if polled[0].revents().contains(PollFlags::NVAL) => {

@@ -6,6 +6,7 @@ use std::time::Instant;
 
 use rustix::buffer::spare_capacity;
 use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
+use rustix::event::{PollFd, PollFlags};
 use rustix::io::Errno;
 
 /// A set of descriptors, each with a key chosen by the caller.
@@ -95,6 +96,7 @@ impl Selector {
     /// Waits until a descriptor is ready or the deadline passes. If a signal interrupts it, the result is empty.
     pub(crate) fn wait(&self, events: &mut Events, deadline: Option<Instant>) -> io::Result<()> {
         events.raw.clear();
+        super::pause(&[PollFd::new(&self.fd, PollFlags::IN)], deadline);
         let timeout = super::time_until(deadline);
         match epoll::wait(&self.fd, spare_capacity(&mut events.raw), timeout.as_ref()) {
             Ok(_) | Err(Errno::INTR) => Ok(()),

@@ -3,9 +3,10 @@
 use std::io;
 use std::mem::MaybeUninit;
 use std::ptr;
-use std::thread::{self, JoinHandle};
 
 use rustix::thread::{CpuSet, sched_setaffinity};
+
+use super::sync::thread::{self, JoinHandle};
 
 /// The settings of a thread.
 #[derive(Clone, Debug, Default)]

@@ -1,11 +1,15 @@
 //! Waits for a word to change. Unlike a condition variable, a futex reports that a signal handler ran, so that a
 //! blocked call reacts to Ctrl-C at once.
 
-use std::sync::atomic::AtomicU32;
 use std::time::Instant;
 
-use rustix::io::Errno;
-use rustix::thread::futex::{self, Flags};
+#[cfg(not(zeroxide_shuttle))]
+use rustix::{
+    io::Errno,
+    thread::futex::{self, Flags},
+};
+
+use crate::sys::sync::atomic::AtomicU32;
 
 /// The result of a wait.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -15,10 +19,12 @@ pub(crate) enum Wait {
     /// The deadline passed.
     TimedOut,
     /// A signal handler ran in this thread.
+    #[cfg_attr(zeroxide_shuttle, expect(dead_code, reason = "there are no signals"))]
     Interrupted,
 }
 
 /// Sleeps while `word` holds `expected`, until woken or until the deadline.
+#[cfg(not(zeroxide_shuttle))]
 pub(crate) fn wait(word: &AtomicU32, expected: u32, deadline: Option<Instant>) -> Wait {
     let timeout = super::time_until(deadline);
     match futex::wait(word, Flags::PRIVATE, expected, timeout.as_ref()) {
@@ -31,9 +37,21 @@ pub(crate) fn wait(word: &AtomicU32, expected: u32, deadline: Option<Instant>) -
 }
 
 /// Wakes all threads that wait for `word`. Change the word first.
+#[cfg(not(zeroxide_shuttle))]
 pub(crate) fn wake_all(word: &AtomicU32) {
     // Fails only for an invalid address, and this one comes from a reference.
     let _ = futex::wake(word, Flags::PRIVATE, i32::MAX as u32);
+}
+
+#[cfg(zeroxide_shuttle)]
+pub(crate) use super::simulated::wake as wake_all;
+
+#[cfg(zeroxide_shuttle)]
+pub(crate) fn wait(word: &AtomicU32, expected: u32, deadline: Option<Instant>) -> Wait {
+    match super::simulated::sleep_on(word, expected, deadline) {
+        true => Wait::Woken,
+        false => Wait::TimedOut,
+    }
 }
 
 #[cfg(test)]

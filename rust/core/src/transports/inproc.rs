@@ -3,7 +3,6 @@
 //! A socket may connect to a name before it is bound. The far end of its pipe then waits for the bind.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use zeroxide_proto::error::ProtocolError;
@@ -13,6 +12,7 @@ use super::messages::{Bound, Hold, MessagePort, MessageTransport};
 use crate::error::{Error, ErrorKind, Result};
 use crate::monitor::{EventKind, MonitorEvent};
 use crate::pipe::{Pipe, PipeConfig};
+use crate::sys::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// The longest name.
 const NAME_MAX: usize = 256;

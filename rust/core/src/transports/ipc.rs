@@ -11,8 +11,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::{DirBuilderExt, FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::process;
-use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use socket2::{Domain, SockAddr, Socket, Type};
 use zeroxide_proto::socket_type::SocketType;
@@ -20,8 +19,10 @@ use zeroxide_proto::socket_type::SocketType;
 use super::{ByteTransport, Listen, Opening, Stream, Target, Targets};
 use crate::error::{Error, ErrorKind, Result};
 use crate::options::{CredentialFilter, Options};
+use crate::sys::clock;
 use crate::sys::local::{self, LONGEST_PATH};
 use crate::sys::stream::adopt;
+use crate::sys::sync::thread;
 
 /// The number of attempts for a path that another program changes at the same time.
 const ATTEMPTS: usize = 8;
@@ -329,9 +330,9 @@ fn lock_directory(path: &Path) -> Option<File> {
         .parent()
         .filter(|parent| !parent.as_os_str().is_empty());
     let lock = File::open(directory.unwrap_or(Path::new("."))).ok()?;
-    let deadline = Instant::now() + LOCK_MAX;
+    let deadline = clock::now() + LOCK_MAX;
     while lock.try_lock().is_err() {
-        if Instant::now() >= deadline {
+        if clock::now() >= deadline {
             return None;
         }
         thread::sleep(Duration::from_millis(2));

@@ -15,7 +15,6 @@ use std::fmt;
 use std::io::{self, IoSlice};
 use std::net::{IpAddr, SocketAddr};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
-use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
 
 use socket2::{SockAddr, SockRef};
 use zeroxide_proto::endpoint::Endpoint;
@@ -28,6 +27,7 @@ use crate::options::Options;
 use crate::resolver::Job;
 use crate::sys::local;
 use crate::sys::stream::{self, Acks, NotAccepted};
+use crate::sys::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
 
 /// Listening and connecting at one kind of address, for streams of bytes.
 pub(crate) trait ByteTransport: Send + Sync {
