@@ -7,7 +7,10 @@ use zeroxide::{
     Context, DropReason, ErrorKind, EventKind, Frame, Message, Socket, SocketType, Wait, ids,
 };
 
-use SocketType::{Dealer, Pair, Pub, Pull, Push, Rep, Req, Router, Stream, Sub, Xpub, Xsub};
+use SocketType::{
+    Channel, Client, Dealer, Dish, Gather, Pair, Peer, Pub, Pull, Push, Radio, Rep, Req, Router,
+    Scatter, Server, Stream, Sub, Xpub, Xsub,
+};
 
 /// A pair of types that may talk, and how. `left` speaks first.
 struct Row {
@@ -47,7 +50,15 @@ const ROWS: &[Row] = &[
     both(Router, Router),
     one_way(Push, Pull),
     both(Stream, Stream),
+    both(Client, Server),
+    both(Peer, Peer),
+    one_way(Radio, Dish),
+    one_way(Scatter, Gather),
+    both(Channel, Channel),
 ];
+
+/// The group of RADIO and DISH.
+const GROUP: &str = "group";
 
 const TRANSPORTS: [&str; 3] = ["tcp", "ipc", "inproc"];
 
@@ -69,6 +80,8 @@ struct End {
     theirs: SocketType,
     /// The peer's routing id: known from the start, or from its first message.
     peer: Option<Frame>,
+    /// The same as a number.
+    number: u32,
 }
 
 impl End {
@@ -88,11 +101,15 @@ impl End {
                 .send(Message::from(&b"\x01"[..]), Wait::Dont)
                 .unwrap();
         }
+        if mine == Dish {
+            socket.join(GROUP).unwrap();
+        }
         End {
             socket,
             mine,
             theirs,
             peer: known,
+            number: 0,
         }
     }
 
@@ -114,7 +131,11 @@ impl End {
 
     fn say(&self, frames: &[Vec<u8>]) {
         let body = frames.iter().map(|frame| Frame::copy_from(frame));
-        let message = Message::from_frames(self.envelope().into_iter().chain(body));
+        let mut message = Message::from_frames(self.envelope().into_iter().chain(body));
+        message.set_routing_id(self.number);
+        if self.mine == Radio {
+            message.set_group(GROUP.as_bytes());
+        }
         loop {
             match self.socket.send(message.clone(), Wait::Forever) {
                 Ok(()) => return,
@@ -129,6 +150,11 @@ impl End {
 
     fn hear(&mut self) -> Vec<Vec<u8>> {
         let message = self.socket.recv(Wait::Forever).unwrap();
+        let group = (self.mine == Dish).then_some(GROUP.as_bytes());
+        assert_eq!(message.group(), group);
+        let numbered = matches!(self.mine, Server | Peer);
+        assert_eq!(message.routing_id().is_some(), numbered);
+        self.number = message.routing_id().unwrap_or(0);
         let mut frames = message.into_iter();
         if matches!(self.mine, Router | Stream) {
             self.peer = frames.next();
@@ -164,6 +190,15 @@ impl End {
                 }
                 assert_eq!(right.hear(), [b"anybody?"]);
             }
+            Radio => {
+                let members = left.socket.wait_subscribed(GROUP, 1, Wait::Forever);
+                assert_eq!(members.unwrap(), 1);
+            }
+            Peer => {
+                // Only a PEER that connects knows its peer beforehand, and neither has to here.
+                right.socket.wait_connected(1, Wait::Forever).unwrap();
+                left.socket.wait_connected(1, Wait::Forever).unwrap();
+            }
             Stream => {
                 assert_eq!(left.hear(), [b""]);
                 assert_eq!(right.hear(), [b""]);
@@ -192,7 +227,14 @@ fn converse_raw(left: &mut End, right: &mut End) {
 }
 
 fn converse(row: &Row, left: &mut End, right: &mut End) {
+    let is_single = matches!(row.left, Client | Peer | Radio | Scatter | Channel);
     for frames in conversation() {
+        if is_single && frames.len() > 1 {
+            let message = Message::from_frames(frames.iter().map(|frame| Frame::copy_from(frame)));
+            let failed = left.socket.send(message, Wait::Dont).unwrap_err();
+            assert_eq!(failed.error.kind(), ErrorKind::Invalid, "{}", row.left);
+            continue;
+        }
         left.say(&frames);
         assert!(
             right.hear() == frames,
@@ -217,6 +259,15 @@ fn converse(row: &Row, left: &mut End, right: &mut End) {
     }
 }
 
+/// Returns the number of the peer, if it has one.
+fn connect(socket: &Socket, left: SocketType, endpoint: &str) -> u32 {
+    if left == Peer {
+        return socket.connect_peer(endpoint).unwrap();
+    }
+    socket.connect(endpoint).unwrap();
+    0
+}
+
 fn talk(row: &Row, transport: &str, left_binds: bool, bind_first: bool) {
     let context = Context::new();
     let mut left = End::new(&context, row.left, row.right, "left", "right");
@@ -233,15 +284,25 @@ fn talk(row: &Row, transport: &str, left_binds: bool, bind_first: bool) {
         "ipc" => name.endpoint(),
         _ => inproc_name(),
     };
+    let mut number = 0;
     if !bind_first {
         connecter.int(ids::RECONNECT_IVL, 1);
-        connecter.connect(&endpoint).unwrap();
+        number = connect(connecter, row.left, &endpoint);
     }
     endpoint = binder.bind(&endpoint).unwrap();
     if bind_first {
-        connecter.connect(&endpoint).unwrap();
+        number = connect(connecter, row.left, &endpoint);
+    }
+    if left_binds {
+        right.number = number;
+    } else {
+        left.number = number;
     }
     End::meet(&mut left, &mut right);
+    if row.left == Peer && left_binds {
+        // The side that knows the other one speaks first.
+        std::mem::swap(&mut left, &mut right);
+    }
     if row.left == Stream {
         converse_raw(&mut left, &mut right);
     } else {

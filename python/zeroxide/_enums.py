@@ -123,7 +123,7 @@ class ContextOption(IntEnum):
 class SocketType(IntEnum):
     """What a socket does with its messages, and which types it connects to.
 
-    Types from ``SERVER`` on are drafts, which are not built in.
+    Types from ``SERVER`` on are drafts in libzmq. Their messages have one part.
 
     Attributes:
         PAIR: Exchanges messages with one peer; for threads of a program.
@@ -141,18 +141,19 @@ class SocketType(IntEnum):
         STREAM: Raw TCP connections.
         XREQ: The old name of DEALER.
         XREP: The old name of ROUTER.
-        SERVER: A draft, not built in: replies to many CLIENT peers.
-        CLIENT: A draft, not built in: sends requests to SERVER peers.
-        RADIO: A draft, not built in: sends to groups.
-        DISH: A draft, not built in: receives the groups that it joined.
-        GATHER: A draft, not built in: receives single parts in turn.
-        SCATTER: A draft, not built in: sends single parts in turn.
-        DGRAM: A draft, not built in: UDP datagrams.
-        PEER: A draft, not built in: sends to the peer whose routing id it sets.
-        CHANNEL: A draft, not built in: PAIR for single parts.
+        SERVER: Receives from all CLIENT peers; sends to the peer whose routing id a message has.
+        CLIENT: Sends to its SERVER peers in turn, receives from all of them.
+        RADIO: Sends to all DISH peers that joined the group of the message.
+        DISH: Receives the messages of the groups that it joined.
+        GATHER: Receives from all SCATTER peers in turn.
+        SCATTER: Sends to its GATHER peers in turn.
+        DGRAM: UDP datagrams; not built in.
+        PEER: A SERVER whose peers are PEER sockets, too.
+        CHANNEL: Exchanges messages with one peer.
 
     Source:
-        28/REQREP, 29/PUBSUB, 30/PIPELINE, 31/EXPAIR, a section for each type; zmq_socket(3)
+        28/REQREP, 29/PUBSUB, 30/PIPELINE, 31/EXPAIR, 41/CLISRV, 48/RADIO-DISH,
+        49/SCATTER-GATHER, 51/P2P, 52/CHANNEL, a section for each type; zmq_socket(3)
     """
 
     PAIR = 0
@@ -392,7 +393,7 @@ class PollEvent(IntFlag):
 
 
 class RouterNotify(IntEnum):
-    """Values of the option ``ROUTER_NOTIFY``, a draft that is not built in.
+    """Values of the option ``ROUTER_NOTIFY``; 3 is both.
 
     Attributes:
         CONNECT: Report that a peer connected.

@@ -453,8 +453,11 @@ class Socket:
             copy: False sends the memory of `data` itself, if it has at least `copy_threshold`
                 bytes. Do not change it until the tracker is done.
             track: Whether to return a tracker; for ``copy=False``.
-            routing_id: For draft sockets, which are not built in.
-            group: For draft sockets, which are not built in.
+            routing_id: The peer that gets the message, for SERVER and PEER: the routing id of a
+                frame that was received from it, or what `connect_peer` returned. None stands for
+                that of `data` if it is a `Frame`.
+            group: The group that gets the message, for RADIO; at most 255 bytes. None stands for
+                that of `data` if it is a `Frame`, otherwise for the group ``""``.
 
         Returns:
             A `MessageTracker` that is done when the memory of `data` is free again if `track`
@@ -467,7 +470,9 @@ class Socket:
             ValueError: `track` is set for a `Frame` that was made without a tracker.
             ZMQError: ``EFSM`` if it is not this socket's turn to send (REQ, REP), ``ENOTSUP``
                 if its type only receives, ``EHOSTUNREACH`` if no peer has the routing id
-                (ROUTER with ``ROUTER_MANDATORY``), ``ENOTSOCK`` if it is closed.
+                (ROUTER with ``ROUTER_MANDATORY``, SERVER, PEER), ``EINVAL`` for ``SNDMORE`` on a
+                type whose messages have one part, and for `routing_id` and `group` on a type
+                that does not have them, ``ENOTSOCK`` if it is closed.
 
         Example:
             >>> push.send(b"one part")
@@ -651,6 +656,7 @@ class Socket:
         flags: int = 0,
         *,
         multipart: Literal[False] = False,
+        copy: Literal[True] = True,
     ) -> list[bytes | list[bytes]]: ...
     @overload
     def recv_batch(
@@ -660,7 +666,28 @@ class Socket:
         flags: int = 0,
         *,
         multipart: Literal[True],
-    ) -> list[list[bytes]]:
+        copy: Literal[True] = True,
+    ) -> list[list[bytes]]: ...
+    @overload
+    def recv_batch(
+        self,
+        max_messages: int = 1024,
+        timeout: float | None = None,
+        flags: int = 0,
+        *,
+        multipart: Literal[False] = False,
+        copy: Literal[False],
+    ) -> list[Frame | list[Frame]]: ...
+    @overload
+    def recv_batch(
+        self,
+        max_messages: int = 1024,
+        timeout: float | None = None,
+        flags: int = 0,
+        *,
+        multipart: Literal[True],
+        copy: Literal[False],
+    ) -> list[list[Frame]]:
         """Receives the messages that have arrived: at least one, at most `max_messages`.
 
         Waits for the first message only, and then takes what is there.
@@ -671,6 +698,8 @@ class Socket:
                 for ``RCVTIMEO`` ms.
             flags: 0, or ``DONTWAIT`` to raise `Again` instead of waiting.
             multipart: Whether every message is returned as a list of parts.
+            copy: False returns a `Frame` for each part instead of `bytes`. A frame has the
+                routing id (SERVER, PEER) and the group (DISH); it does not name the peer.
 
         Returns:
             A list of messages: `bytes` for a message of one part, otherwise a list of `bytes`.
@@ -769,6 +798,90 @@ class Socket:
 
         Returns:
             The address.
+        """
+
+    def connect_peer(self, addr: str | bytes) -> int:
+        """Connects a PEER, or a SERVER, and returns the routing id of its new peer.
+
+        Messages can be sent to the peer at once. They wait until it is connected.
+
+        Args:
+            addr: The address, as in `zeroxide.Socket.connect`.
+
+        Returns:
+            The routing id, for ``send(data, routing_id=...)`` and `disconnect_peer`.
+
+        Raises:
+            ZMQError: As in `zeroxide.Socket.connect`; ``ENOTSUP`` for other types, ``EFAULT`` if
+                the option ``IMMEDIATE`` is set, because there is no peer then before the
+                connection is made.
+
+        Example:
+            >>> one, other = context.socket(zmq.PEER), context.socket(zmq.PEER)
+            >>> _ = other.bind("inproc://peers")
+            >>> routing_id = one.connect_peer("inproc://peers")
+            >>> one.send(b"hello", routing_id=routing_id)
+            >>> other.recv()
+            b'hello'
+
+        Source:
+            zmq_connect_peer(3)
+        """
+
+    def disconnect_peer(self, routing_id: int) -> None:
+        """Ends the connection to one peer of a PEER or SERVER.
+
+        If this socket has connected to the peer, it does not connect again. A peer that has
+        connected to this socket may do so, and gets another routing id.
+
+        Args:
+            routing_id: The routing id of the peer.
+
+        Raises:
+            ZMQError: ``EHOSTUNREACH`` if no peer has this routing id, ``ENOTSUP`` for other types.
+
+        Source:
+            zmq_disconnect_peer(3)
+        """
+
+    def join(self, group: str | bytes) -> None:
+        """Joins a group: this DISH then also receives what is sent to the group.
+
+        Groups match exactly, unlike the topics of SUB.
+
+        Args:
+            group: The group, of at most 255 bytes, none of which is zero. Text is encoded as UTF-8.
+
+        Raises:
+            ZMQError: ``EINVAL`` if the group is joined already or has no valid name, ``ENOTSUP``
+                if the socket is not a DISH.
+
+        Example:
+            >>> radio, dish = context.socket(zmq.RADIO), context.socket(zmq.DISH)
+            >>> dish.join("weather")
+            >>> _ = radio.bind("inproc://radio"), dish.connect("inproc://radio")
+            >>> radio.wait_subscribed("weather")
+            1
+            >>> radio.send(b"4.5", group="weather")
+            >>> dish.recv(copy=False).group
+            'weather'
+
+        Source:
+            zmq_join(3); pyzmq's ``Socket.join``; 48/RADIO-DISH
+        """
+
+    def leave(self, group: str | bytes) -> None:
+        """Leaves a group that `join` has joined.
+
+        Args:
+            group: The group, as passed to `join`.
+
+        Raises:
+            ZMQError: ``EINVAL`` if the group is not joined, ``ENOTSUP`` if the socket is not a
+                DISH.
+
+        Source:
+            zmq_leave(3); pyzmq's ``Socket.leave``
         """
 
     def unbind(self, addr: str | bytes) -> None:
@@ -1258,6 +1371,7 @@ class AsyncSocket(Socket):
         flags: int = 0,
         *,
         multipart: Literal[False] = False,
+        copy: Literal[True] = True,
     ) -> Future[list[bytes | list[bytes]]]: ...
     @overload
     def recv_batch(
@@ -1267,7 +1381,28 @@ class AsyncSocket(Socket):
         flags: int = 0,
         *,
         multipart: Literal[True],
-    ) -> Future[list[list[bytes]]]:
+        copy: Literal[True] = True,
+    ) -> Future[list[list[bytes]]]: ...
+    @overload
+    def recv_batch(
+        self,
+        max_messages: int = 1024,
+        timeout: float | None = None,
+        flags: int = 0,
+        *,
+        multipart: Literal[False] = False,
+        copy: Literal[False],
+    ) -> Future[list[Frame | list[Frame]]]: ...
+    @overload
+    def recv_batch(
+        self,
+        max_messages: int = 1024,
+        timeout: float | None = None,
+        flags: int = 0,
+        *,
+        multipart: Literal[True],
+        copy: Literal[False],
+    ) -> Future[list[list[Frame]]]:
         """Receives the messages that have arrived, at least one; returns a future.
 
         Waits for the first message only, and then takes what is there.
@@ -1278,6 +1413,7 @@ class AsyncSocket(Socket):
                 ms.
             flags: 0, or ``DONTWAIT`` for a future that fails with `Again` instead of waiting.
             multipart: Whether every message is returned as a list of parts.
+            copy: False returns a `Frame` for each part, as in `zeroxide.Socket.recv_batch`.
 
         Returns:
             A future of a list of messages: `bytes` for a message of one part, otherwise a list
@@ -1340,8 +1476,11 @@ class AsyncSocket(Socket):
             copy: False sends the memory of `data` itself, if it has at least `copy_threshold`
                 bytes. Do not change it until the tracker is done.
             track: Whether the result is a tracker; for ``copy=False``.
-            routing_id: For draft sockets, which are not built in.
-            group: For draft sockets, which are not built in.
+            routing_id: The peer that gets the message, for SERVER and PEER: the routing id of a
+                frame that was received from it, or what `connect_peer` returned. None stands for
+                that of `data` if it is a `Frame`.
+            group: The group that gets the message, for RADIO; at most 255 bytes. None stands for
+                that of `data` if it is a `Frame`, otherwise for the group ``""``.
 
         Returns:
             A future that is done when the part is queued. Its result is a `MessageTracker` if
@@ -1537,10 +1676,25 @@ class Frame:
 
     more: bool
     """Whether more parts of the message follow."""
-    routing_id: int
-    """For draft sockets, which are not built in: raises `RuntimeError`."""
-    group: str
-    """For draft sockets, which are not built in: raises `RuntimeError`."""
+    @property
+    def routing_id(self) -> int:
+        """The number of the peer that sent it, if SERVER or PEER received it, or that must get it.
+
+        Reading it raises `ZMQError` (``EINVAL``) if there is none. Sending the frame on a SERVER or
+        PEER sends it to this peer.
+        """
+
+    @routing_id.setter
+    def routing_id(self, routing_id: int) -> None: ...
+    @property
+    def group(self) -> str:
+        """The group that it is for (RADIO), or that it was sent to (DISH); empty if it has none.
+
+        It can be set to text or `bytes` of at most 255 bytes, none of which is zero.
+        """
+
+    @group.setter
+    def group(self, group: str | builtins.bytes) -> None: ...
     __hash__: ClassVar[Any]
 
     def __new__(

@@ -199,8 +199,8 @@ class ObjectMessages(OptionAttributes):
         Args:
             obj: The object: anything that `json.dumps` takes.
             flags: As in `send`.
-            routing_id: For draft sockets, which are not built in.
-            group: For draft sockets, which are not built in.
+            routing_id: As in `send`.
+            group: As in `send`.
             **kwargs: Further arguments of `json.dumps`.
 
         Returns:

@@ -1,6 +1,6 @@
 """The socket's calls about options, and those that stand for one option each."""
 
-from typing import TYPE_CHECKING, Any, NoReturn, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from ._hints import encoded
 from ._options import OptionAttributes
@@ -163,22 +163,3 @@ class OptionCalls(OptionAttributes):
             29/PUBSUB, section "The SUB Socket Type"; ``ZMQ_UNSUBSCRIBE`` of zmq_setsockopt(3)
         """
         self.set(UNSUBSCRIBE, encoded(topic) if isinstance(topic, str) else topic)
-
-    def join(self, group: str | bytes) -> NoReturn:
-        """Raises `RuntimeError`: DISH sockets are a draft, which is not built in.
-
-        Args:
-            group: The group to join.
-
-        Raises:
-            RuntimeError: Always.
-        """
-        raise RuntimeError("RADIO and DISH are draft sockets, which are not built in")
-
-    def leave(self, group: str | bytes) -> NoReturn:
-        """Raises `RuntimeError`: DISH sockets are a draft, which is not built in.
-
-        Args:
-            group: The group to leave.
-        """
-        self.join(group)

@@ -84,11 +84,15 @@ class SocketOptions:
     router_behavior: int
     zap_enforce_domain: int
     metadata: bytes
+    router_notify: int
     xpub_manual_last_value: int
     socks_username: bytes
     socks_password: bytes
     only_first_subscribe: int
     reconnect_stop: int
+    hello_msg: bytes
+    disconnect_msg: bytes
+    hiccup_msg: bytes
     max_subscriptions: int
     sndhwm_bytes: int
     rcvhwm_bytes: int
@@ -163,11 +167,15 @@ class UpperCaseOptions:
     ROUTER_BEHAVIOR: int
     ZAP_ENFORCE_DOMAIN: int
     METADATA: bytes
+    ROUTER_NOTIFY: int
     XPUB_MANUAL_LAST_VALUE: int
     SOCKS_USERNAME: bytes
     SOCKS_PASSWORD: bytes
     ONLY_FIRST_SUBSCRIBE: int
     RECONNECT_STOP: int
+    HELLO_MSG: bytes
+    DISCONNECT_MSG: bytes
+    HICCUP_MSG: bytes
     MAX_SUBSCRIPTIONS: int
     SNDHWM_BYTES: int
     RCVHWM_BYTES: int

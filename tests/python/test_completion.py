@@ -19,7 +19,6 @@ ABSENT = (
     "wss_",
     "gssapi_",
     "multicast_",
-    "hello_msg",
     "busy_poll",
     "recovery_ivl",
 )

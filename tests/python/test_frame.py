@@ -183,12 +183,34 @@ def test_options_of_a_frame(zmq):
     assert caught.value.errno == zmq.EINVAL
 
 
-def test_draft_properties(zmq):
+def test_labels(zmq):
     frame = zmq.Frame(b"x")
-    with pytest.raises(RuntimeError):
+    assert frame.group == frame.get("group") == ""
+    with pytest.raises(zmq.ZMQError, match="no routing id") as caught:
         _ = frame.routing_id
-    with pytest.raises(RuntimeError):
-        frame.group = "group"
+    assert caught.value.errno == zmq.EINVAL
+    frame.routing_id = 2**32 - 1
+    frame.group = "gr\u00fcn"
+    for each in (frame, frame.fast_copy()):
+        assert (each.routing_id, each.group) == (2**32 - 1, "gr\u00fcn")
+        assert (each["routing_id"], each["group"]) == (2**32 - 1, "gr\u00fcn")
+    frame.set("routing_id", 7)
+    frame.set("group", b"g")
+    assert (frame.routing_id, frame.group) == (7, "g")
+    for name, value in [
+        ("routing_id", 0),
+        ("routing_id", -1),
+        ("routing_id", 2**32),
+        ("group", "x" * 256),
+        ("group", b"a\0"),
+    ]:
+        with pytest.raises(zmq.ZMQError) as caught:
+            setattr(frame, name, value)
+        assert caught.value.errno == zmq.EINVAL
+    for name in ("routing_id", "group"):
+        with pytest.raises(TypeError, match=name):
+            setattr(frame, name, [])
+    assert (frame.routing_id, frame.group) == (7, "g")
 
 
 def test_frame_releases_its_memory(zmq):

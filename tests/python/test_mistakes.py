@@ -530,10 +530,19 @@ ROWS: list[tuple[Callable[[Any, Any], Any], type[BaseException] | str, str]] = [
         "socket_type is missing; use context.socket(zmq.PUSH)",
     ),
     (
-        lambda zmq, c: c.socket(zmq.CLIENT),
+        lambda zmq, c: c.socket(zmq.DGRAM),
         "ZMQError",
-        "Invalid argument: CLIENT (13) is a draft socket type, and draft sockets are not built in:"
-        ' zmq.has("draft") is False',
+        "Invalid argument: DGRAM (18) needs udp, which is not built in",
+    ),
+    (
+        lambda zmq, c: c.socket(zmq.PUSH).send(b"x", routing_id=1),
+        "ZMQError",
+        "Invalid argument: routing_id is for SERVER and PEER sockets; this one is a PUSH",
+    ),
+    (
+        lambda zmq, c: c.socket(zmq.PUSH).join("group"),
+        "ZMQError",
+        "Operation not supported: only DISH joins groups, not PUSH",
     ),
     (lambda zmq, c: c.socket(99), "ZMQError", "Invalid argument: there is no socket type 99"),
     (

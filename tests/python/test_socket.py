@@ -373,12 +373,17 @@ def test_objects_that_cannot_be_sent(zmq, sockets):
     assert pull.recv_multipart() == [b"nothing of that was sent"]
 
 
-def test_draft_arguments(zmq, sockets):
-    _, push = sockets.pair(zmq.PULL, zmq.PUSH)
-    with pytest.raises(RuntimeError):
-        push.send(b"", routing_id=1)
-    with pytest.raises(RuntimeError):
-        push.send(b"", group="group")
+def test_labels_of_other_types(zmq, sockets):
+    pull, push = sockets.pair(zmq.PULL, zmq.PUSH)
+    for label in ({"routing_id": 1}, {"group": "group"}):
+        with pytest.raises(zmq.ZMQError) as caught:
+            push.send(b"", **label)
+        assert caught.value.errno == zmq.EINVAL
+    # A frame can be passed on, whatever it came with.
+    frame = zmq.Frame(b"x")
+    frame.routing_id = 7
+    push.send(frame)
+    assert pull.recv(copy=False).group == ""
 
 
 def test_would_block(zmq, context):

@@ -126,12 +126,13 @@ class _Socket(_BlockingSocket[bytes]):
             flags: int = 0,
             *,
             multipart: bool = False,
+            copy: bool = True,
         ) -> Any:
             attempt: Any = super().recv_batch
             return self._call(
                 POLLIN,
                 RCVTIMEO,
-                lambda flags: attempt(max_messages, 0, flags, multipart=multipart),
+                lambda flags: attempt(max_messages, 0, flags, multipart=multipart, copy=copy),
                 flags,
                 timeout,
             )

@@ -5,13 +5,15 @@ use zeroxide_proto::mechanisms::{self, MECHANISMS};
 use crate::transports;
 
 /// Whether a transport or a security mechanism is built in, by its name in lower case. `tcp` and `inproc` always are,
-/// and have no such name. [`Context::has`](crate::Context::has) knows those that were added to a context, too.
+/// and have no such name. `draft` stands for the socket types that are drafts in libzmq, which are always built in, too.
+/// [`Context::has`](crate::Context::has) also knows those that were added to a context.
 pub fn has(capability: &str) -> bool {
+    let is_draft = capability == "draft";
     let is_transport = transports::is_capability(capability);
     let mut real = MECHANISMS
         .iter()
         .filter(|spec| **spec != mechanisms::none());
-    is_transport || real.any(|spec| spec.name.to_ascii_lowercase() == capability)
+    is_draft || is_transport || real.any(|spec| spec.name.to_ascii_lowercase() == capability)
 }
 
 #[cfg(test)]
@@ -20,10 +22,10 @@ mod tests {
 
     #[test]
     fn capabilities_are_those_of_the_tables() {
-        for there in ["ipc", "curve", "plain"] {
+        for there in ["ipc", "curve", "plain", "draft"] {
             assert!(has(there), "{there}");
         }
-        for not_there in ["tcp", "inproc", "null", "CURVE", "gssapi", "draft", ""] {
+        for not_there in ["tcp", "inproc", "null", "CURVE", "gssapi", ""] {
             assert!(!has(not_there), "{not_there}");
         }
     }

@@ -316,7 +316,7 @@ pub use crate::transports::{Bound, Hold, MessagePipe, MessagePort, MessageTransp
 pub use crate::watcher::Watcher;
 pub use zeroxide_proto::engine::PeerInfo;
 pub use zeroxide_proto::frame::{Frame, FrameKind};
-pub use zeroxide_proto::message::Message;
+pub use zeroxide_proto::message::{GROUP_MAX, Message};
 pub use zeroxide_proto::socket_type::SocketType;
 pub use zeroxide_proto::z85;
 

@@ -161,6 +161,8 @@ struct End {
     /// How long the far side delivers after this end has closed, in milliseconds; -1 means without a limit.
     linger: AtomicI64,
     peer: Mutex<Option<Arc<PeerInfo>>>,
+    /// The message that this end writes last, for the owner of the other one.
+    last_words: Mutex<Option<Box<Message>>>,
     /// Of the messages this end wrote: how many the far side handed to the kernel, and how many it lost.
     sent: AtomicU64,
     lost: AtomicU64,
@@ -207,6 +209,7 @@ impl End {
             far: FarCell::new(),
             linger: AtomicI64::new(-1),
             peer: Mutex::new(None),
+            last_words: Mutex::new(None),
             sent: AtomicU64::new(0),
             lost: AtomicU64::new(0),
             never_arrived: AtomicU64::new(0),
@@ -710,6 +713,7 @@ impl Pipe {
 impl Drop for Pipe {
     fn drop(&mut self) {
         self.tear();
+        self.say_last_words();
         // The far end is notified below, asleep or not. Everything is published before it can see the end, because
         // otherwise it would take the pipe for drained.
         let _ = self.tx.close();

@@ -30,6 +30,7 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use zeroxide_proto::engine::Engine;
 use zeroxide_proto::error::CloseReason;
+use zeroxide_proto::message::Message;
 use zeroxide_proto::socket_type::SocketType;
 use zeroxide_queue::loan::Lending;
 
@@ -138,6 +139,8 @@ struct Connection {
     /// for.
     given: u64,
     accounted: u64,
+    /// How many of those given are not the application's: HELLO_MSG, which is first.
+    greeted: u64,
     tail: Tail,
     pulse: Pulse,
 }
@@ -395,9 +398,30 @@ impl State {
 }
 
 impl Connection {
-    /// Number of messages that the engine was given and has not transmitted.
+    /// Number of messages of the application that the engine was given and has not transmitted.
     fn stranded(&self) -> u64 {
-        self.given - self.engine.messages_transmitted()
+        let transmitted = self.engine.messages_transmitted();
+        self.given - transmitted.max(self.greeted)
+    }
+
+    /// How many messages of the application have left the engine, and are among the last `unsent` bytes that did.
+    fn unheard(&self) -> u64 {
+        if self.given == 0 {
+            return 0;
+        }
+        let transmitted = self.engine.messages_transmitted();
+        let within = self.tail.messages_within(self.stream.unsent() as u64);
+        within.min(transmitted.saturating_sub(self.greeted))
+    }
+
+    /// Sends HELLO_MSG, before everything else.
+    fn greet(&mut self, hello: Message) {
+        for frame in hello {
+            self.engine.send(frame);
+        }
+        self.given += 1;
+        self.greeted = 1;
+        self.accounted = 1;
     }
 
     /// Whether the peer has hung up, so that only the bytes it sent before are left to read and nothing written would
@@ -420,6 +444,7 @@ impl Connection {
             ended: None,
             given: 0,
             accounted: 0,
+            greeted: 0,
             tail: Tail::default(),
             pulse: Pulse::default(),
         }

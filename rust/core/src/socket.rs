@@ -18,6 +18,7 @@ mod entries;
 mod events;
 mod explain;
 mod flush;
+mod groups;
 mod inbox;
 mod monitor;
 mod monitoring;
@@ -49,7 +50,7 @@ use zeroxide_proto::message::Message;
 use zeroxide_proto::socket_type::SocketType;
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::patterns::PatternSpec;
+use crate::patterns::{PatternSpec, several_parts};
 use crate::registry::Registry;
 use crate::signal::{Signal, Woken, is_waking};
 pub use crate::socket::binding::{Attempt, SocketInternals};
@@ -487,7 +488,9 @@ impl Socket {
     ) -> std::result::Result<(), SendError> {
         let frame = frame.into();
         let parts = self.core().parts();
-        let stopped = if more && !parts.is_gathering() {
+        let stopped = if more && self.spec().single_part {
+            Err(several_parts(self.socket_type()))
+        } else if more && !parts.is_gathering() {
             self.await_room_for(&frame, wait)
         } else {
             self.core().check_open()

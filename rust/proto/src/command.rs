@@ -15,6 +15,7 @@
 //! ```
 
 use crate::error::{CloseReason, ProtocolError};
+use crate::message::GROUP_MAX;
 use bytes::Bytes;
 
 /// The maximum length of a handshake command, and of any command of a peer that cannot subscribe.
@@ -102,6 +103,18 @@ pub fn refusal(data: &[u8]) -> Result<CloseReason, ProtocolError> {
         b"500" => CloseReason::AuthFailed(500),
         reason => CloseReason::Refused(reason.escape_ascii().to_string()),
     })
+}
+
+/// Checks the data of a JOIN or LEAVE, a group.
+pub(crate) fn check_group(command: &'static str, group: &[u8]) -> Result<(), ProtocolError> {
+    let malformed = |problem| Err(ProtocolError::Malformed { command, problem });
+    if group.len() > GROUP_MAX {
+        return malformed("a group longer than 255 bytes");
+    }
+    if group.contains(&0) {
+        return malformed("a group with a zero byte");
+    }
+    Ok(())
 }
 
 /// The data of an ERROR command; a long reason is cut.
@@ -209,6 +222,16 @@ mod tests {
         assert_eq!(parse_ping(&long), Ok((1, &long[2..18])));
         for data in [&b""[..], b"\0"] {
             assert!(parse_ping(data).is_err());
+        }
+    }
+
+    #[test]
+    fn a_group_is_bounded_and_has_no_zero_byte() {
+        for group in [&b""[..], b"g", &[255; 255]] {
+            assert!(check_group("JOIN", group).is_ok());
+        }
+        for group in [&[1; 256][..], b"\0", b"a\0"] {
+            assert!(check_group("JOIN", group).is_err());
         }
     }
 

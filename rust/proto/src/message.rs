@@ -10,6 +10,9 @@ use std::iter;
 /// limit empty parts.
 pub const PART: usize = size_of::<Frame>();
 
+/// The maximum length of the name of a group, which has no zero byte.
+pub const GROUP_MAX: usize = 255;
+
 /// One or more frames that are delivered together or not at all.
 ///
 /// A message always has at least one frame. A single frame needs no heap block; further frames are stored in a separate
@@ -21,12 +24,24 @@ pub const PART: usize = size_of::<Frame>();
 #[repr(C, align(16))]
 pub struct Message {
     head: Frame,
+    /// What most messages do not have: one word in each of them.
+    rest: Option<Box<Rest>>,
+}
+
+/// The frames after the first, and labels.
+#[derive(Clone, Default)]
+struct Rest {
     // A deque, because envelopes are added and removed at the front, and a peer decides how many frames there are.
-    #[expect(
-        clippy::box_collection,
-        reason = "one word instead of four in every message of a single frame"
-    )]
-    rest: Option<Box<VecDeque<Frame>>>,
+    frames: VecDeque<Frame>,
+    /// 0 = none.
+    routing_id: u32,
+    group: Option<Box<[u8]>>,
+}
+
+impl Rest {
+    fn is_empty(&self) -> bool {
+        self.frames.is_empty() && self.routing_id == 0 && self.group.is_none()
+    }
 }
 
 impl Message {
@@ -83,30 +98,101 @@ impl Message {
             left -= 1;
             settle_more(frame, left > 0);
         }
-        Message {
-            head,
-            rest: (!rest.is_empty()).then(|| Box::new(rest)),
+        let rest = (!rest.is_empty()).then(|| {
+            Box::new(Rest {
+                frames: rest,
+                ..Rest::default()
+            })
+        });
+        Message { head, rest }
+    }
+
+    /// The routing id: of the peer that sent it, if SERVER or PEER received it, or of the peer that must get it. 0 is no
+    /// routing id.
+    pub fn routing_id(&self) -> Option<u32> {
+        let id = self.rest.as_ref()?.routing_id;
+        (id != 0).then_some(id)
+    }
+
+    /// Sets the routing id, which types other than SERVER and PEER ignore; 0 removes it.
+    pub fn set_routing_id(&mut self, routing_id: u32) {
+        self.label(|rest| rest.routing_id = routing_id);
+    }
+
+    /// The message with a routing id, as SERVER and PEER send it.
+    ///
+    /// ```
+    /// # use zeroxide_proto::message::Message;
+    /// assert_eq!(Message::from("reply").with_routing_id(7).routing_id(), Some(7));
+    /// ```
+    pub fn with_routing_id(mut self, routing_id: u32) -> Message {
+        self.set_routing_id(routing_id);
+        self
+    }
+
+    /// The group: that to which RADIO sends it, or from which DISH received it.
+    pub fn group(&self) -> Option<&[u8]> {
+        self.rest.as_ref()?.group.as_deref()
+    }
+
+    /// Sets the group, which types other than RADIO ignore. It has at most [`GROUP_MAX`] bytes, none of which is zero.
+    pub fn set_group(&mut self, group: impl Into<Box<[u8]>>) {
+        self.label(|rest| rest.group = Some(group.into()));
+    }
+
+    /// The message with a group, as RADIO sends it.
+    ///
+    /// ```
+    /// # use zeroxide_proto::message::Message;
+    /// let message = Message::from("4.5").with_group("weather");
+    /// assert_eq!(message.group(), Some(&b"weather"[..]));
+    /// ```
+    pub fn with_group(mut self, group: impl AsRef<[u8]>) -> Message {
+        self.set_group(group.as_ref());
+        self
+    }
+
+    /// Whether it has a routing id or a group.
+    #[inline]
+    pub fn has_labels(&self) -> bool {
+        let is_labelled = |rest: &Rest| rest.routing_id != 0 || rest.group.is_some();
+        self.rest.as_deref().is_some_and(is_labelled)
+    }
+
+    /// Removes the routing id and the group.
+    pub fn remove_labels(&mut self) {
+        if self.rest.is_some() {
+            self.label(|rest| {
+                rest.routing_id = 0;
+                rest.group = None;
+            });
         }
+    }
+
+    fn label(&mut self, change: impl FnOnce(&mut Rest)) {
+        let mut rest = self.rest.take().unwrap_or_default();
+        change(&mut rest);
+        self.rest = (!rest.is_empty()).then_some(rest);
     }
 
     /// Adds a frame at the end.
     pub fn push(&mut self, mut frame: Frame) {
         self.last_mut().set_more(true);
         frame.set_more(false);
-        self.rest.get_or_insert_default().push_back(frame);
+        self.rest.get_or_insert_default().frames.push_back(frame);
     }
 
     /// Adds a frame at the front.
     pub fn push_front(&mut self, mut frame: Frame) {
         frame.set_more(true);
         let second = std::mem::replace(&mut self.head, frame);
-        self.rest.get_or_insert_default().push_front(second);
+        self.rest.get_or_insert_default().frames.push_front(second);
     }
 
     /// Removes the first frame. `None` if only one is left, because a message always has one.
     pub fn pop_front(&mut self) -> Option<Frame> {
         let rest = self.rest.as_mut()?;
-        let second = rest.pop_front()?;
+        let second = rest.frames.pop_front()?;
         if rest.is_empty() {
             self.rest = None;
         }
@@ -120,7 +206,7 @@ impl Message {
         reason = "a message always has a frame, so is_empty would mislead"
     )]
     pub fn len(&self) -> usize {
-        1 + self.rest.as_ref().map_or(0, |rest| rest.len())
+        1 + self.rest.as_ref().map_or(0, |rest| rest.frames.len())
     }
 
     /// Bytes in all bodies.
@@ -128,7 +214,7 @@ impl Message {
     pub fn size(&self) -> usize {
         match &self.rest {
             None => self.head.len(),
-            Some(rest) => self.head.len() + size_of_rest(rest),
+            Some(rest) => self.head.len() + size_of_rest(&rest.frames),
         }
     }
 
@@ -153,7 +239,7 @@ impl Message {
     #[inline]
     pub fn last(&self) -> &Frame {
         match &self.rest {
-            Some(rest) => rest.back().unwrap_or(&self.head),
+            Some(rest) => rest.frames.back().unwrap_or(&self.head),
             None => &self.head,
         }
     }
@@ -169,10 +255,14 @@ impl Message {
     /// set on all but the last, whatever the flags were. One frame remains, which is empty if it was taken.
     #[inline]
     pub fn take_frames(&mut self, mut take: impl FnMut(&mut Frame)) {
-        settle_more(&mut self.head, self.rest.is_some());
+        let more = self
+            .rest
+            .as_ref()
+            .is_some_and(|rest| !rest.frames.is_empty());
+        settle_more(&mut self.head, more);
         take(&mut self.head);
         if let Some(rest) = self.rest.take() {
-            take_rest(*rest, take);
+            take_rest(rest.frames, take);
         }
     }
 
@@ -180,27 +270,33 @@ impl Message {
     pub fn get(&self, index: usize) -> Option<&Frame> {
         match index.checked_sub(1) {
             None => Some(&self.head),
-            Some(index) => self.rest.as_ref()?.get(index),
+            Some(index) => self.rest.as_ref()?.frames.get(index),
         }
     }
 
     /// The frames in order.
     pub fn iter(&self) -> Iter<'_> {
         Iter {
-            frames: iter::once(&self.head).chain(self.rest.as_deref().into_iter().flatten()),
+            frames: iter::once(&self.head).chain(self.frames_of_rest().into_iter().flatten()),
             left: self.len(),
         }
     }
 
     /// The frames in order, to change their bodies or kinds.
     pub fn iter_mut(&mut self) -> impl Iterator<Item = &mut Frame> {
-        iter::once(&mut self.head).chain(self.rest.as_deref_mut().into_iter().flatten())
+        let rest = self.rest.as_deref_mut().map(|rest| &mut rest.frames);
+        iter::once(&mut self.head).chain(rest.into_iter().flatten())
+    }
+
+    #[inline]
+    fn frames_of_rest(&self) -> Option<&VecDeque<Frame>> {
+        self.rest.as_deref().map(|rest| &rest.frames)
     }
 
     #[inline]
     fn last_mut(&mut self) -> &mut Frame {
         match &mut self.rest {
-            Some(rest) => rest.back_mut().unwrap_or(&mut self.head),
+            Some(rest) => rest.frames.back_mut().unwrap_or(&mut self.head),
             None => &mut self.head,
         }
     }
@@ -233,7 +329,10 @@ fn settle_more(frame: &mut Frame, more: bool) {
 
 impl PartialEq for Message {
     fn eq(&self, other: &Message) -> bool {
-        self.len() == other.len() && self.iter().eq(other.iter())
+        self.len() == other.len()
+            && self.iter().eq(other.iter())
+            && self.routing_id() == other.routing_id()
+            && self.group() == other.group()
     }
 }
 
@@ -247,6 +346,12 @@ impl fmt::Debug for Message {
         list.entries(self.iter().take(SHOWN));
         if self.len() > SHOWN {
             list.entry(&format_args!("... {} frames", self.len()));
+        }
+        if let Some(routing_id) = self.routing_id() {
+            list.entry(&format_args!("for or from {routing_id}"));
+        }
+        if let Some(group) = self.group() {
+            list.entry(&format_args!("in \"{}\"", group.escape_ascii()));
         }
         list.finish()
     }
@@ -390,7 +495,7 @@ impl IntoIterator for Message {
             head: Some(self.head),
             rest: self
                 .rest
-                .map_or_else(VecDeque::new, |rest| *rest)
+                .map_or_else(VecDeque::new, |rest| rest.frames)
                 .into_iter(),
         }
     }
@@ -513,6 +618,33 @@ mod tests {
         assert!(!message.head().more());
         assert_eq!(message, Message::from("b"));
         assert_eq!(&message.into_head()[..], b"b");
+    }
+
+    #[test]
+    fn labels_are_not_frames() {
+        let plain = Message::from("body");
+        let labelled = plain.clone().with_routing_id(7).with_group("g");
+        assert_eq!((labelled.len(), labelled.size()), (1, 4));
+        assert!(labelled.has_labels() && !plain.has_labels());
+        assert!(!Message::from_iter(["a", "b"]).has_labels());
+        assert_eq!(labelled.routing_id(), Some(7));
+        assert_eq!(labelled.group(), Some(&b"g"[..]));
+        assert_ne!(labelled, plain);
+        assert!(!labelled.clone().head().more());
+        assert_eq!(labelled.iter().len(), 1);
+        assert_eq!(labelled.clone().into_iter().len(), 1);
+        let mut more = labelled.clone();
+        more.push_front(Frame::from("front"));
+        assert_eq!(more.pop_front().as_deref(), Some(&b"front"[..]));
+        assert!(more.pop_front().is_none());
+        assert_eq!(more, labelled);
+        more.take_frames(|frame| assert!(!frame.more()));
+        let mut bare = labelled;
+        bare.set_routing_id(0);
+        assert_eq!((bare.routing_id(), bare.group()), (None, Some(&b"g"[..])));
+        bare.remove_labels();
+        assert!(bare.rest.is_none());
+        assert_eq!(bare, plain);
     }
 
     #[test]

@@ -26,6 +26,8 @@ pub struct TypeFacts {
     pub sends_identity: bool,
     /// Whether its peers subscribe to what it sends.
     pub publishes: bool,
+    /// Whether its peers join the groups to which it sends.
+    pub has_groups: bool,
     /// Whether it speaks no ZMTP, only plain bytes.
     pub raw: bool,
 }
@@ -43,6 +45,7 @@ impl TypeFacts {
             peers,
             sends_identity: false,
             publishes: false,
+            has_groups: false,
             raw: false,
         }
     }
@@ -90,6 +93,22 @@ pub enum SocketType {
     Xsub,
     /// Raw TCP without ZMTP.
     Stream,
+    /// Receives from clients, and replies to the one whose routing id a message has.
+    Server,
+    /// Sends to servers, round-robin, and receives from them, fairly.
+    Client,
+    /// Sends to the members of a group, never waits for them.
+    Radio,
+    /// Receives from the groups that it joined.
+    Dish,
+    /// Receives single parts from scatterers, fairly.
+    Gather,
+    /// Sends single parts to gatherers, round-robin.
+    Scatter,
+    /// Sends to the peer whose routing id a message has, and receives from all.
+    Peer,
+    /// One peer, both directions, single parts.
+    Channel,
     /// A type that is not ZeroMQ's own.
     Other(&'static TypeFacts),
 }
@@ -109,6 +128,14 @@ impl SocketType {
         SocketType::Xpub,
         SocketType::Xsub,
         SocketType::Stream,
+        SocketType::Server,
+        SocketType::Client,
+        SocketType::Radio,
+        SocketType::Dish,
+        SocketType::Gather,
+        SocketType::Scatter,
+        SocketType::Peer,
+        SocketType::Channel,
     ];
 
     const fn facts(self) -> &'static TypeFacts {
@@ -125,13 +152,22 @@ impl SocketType {
             SocketType::Xpub => &XPUB,
             SocketType::Xsub => &XSUB,
             SocketType::Stream => &STREAM,
+            SocketType::Server => &SERVER,
+            SocketType::Client => &CLIENT,
+            SocketType::Radio => &RADIO,
+            SocketType::Dish => &DISH,
+            SocketType::Gather => &GATHER,
+            SocketType::Scatter => &SCATTER,
+            SocketType::Peer => &PEER,
+            SocketType::Channel => &CHANNEL,
             SocketType::Other(facts) => facts,
         }
     }
 
     /// ZeroMQ's type with this id, as in `zmq.h` and in the ZMTP 2.0 greeting.
     pub fn from_id(id: i32) -> Option<SocketType> {
-        SocketType::ALL.get(usize::try_from(id).ok()?).copied()
+        let mut all = SocketType::ALL.iter().copied();
+        all.find(|socket| i32::from(socket.id()) == id)
     }
 
     /// The id, as in `zmq.h` and in the ZMTP 2.0 greeting.
@@ -176,6 +212,11 @@ impl SocketType {
     /// Whether peers subscribe to what the type sends.
     pub const fn publishes(self) -> bool {
         self.facts().publishes
+    }
+
+    /// Whether peers join the groups to which the type sends.
+    pub const fn has_groups(self) -> bool {
+        self.facts().has_groups
     }
 
     /// Whether the type speaks no ZMTP, only plain bytes.
@@ -231,6 +272,17 @@ static STREAM: TypeFacts = TypeFacts {
     raw: true,
     ..TypeFacts::new("STREAM", 11, || &[])
 };
+static SERVER: TypeFacts = TypeFacts::new("SERVER", 12, || &[SocketType::Client]);
+static CLIENT: TypeFacts = TypeFacts::new("CLIENT", 13, || &[SocketType::Server]);
+static RADIO: TypeFacts = TypeFacts {
+    has_groups: true,
+    ..TypeFacts::new("RADIO", 14, || &[SocketType::Dish])
+};
+static DISH: TypeFacts = TypeFacts::new("DISH", 15, || &[SocketType::Radio]);
+static GATHER: TypeFacts = TypeFacts::new("GATHER", 16, || &[SocketType::Scatter]);
+static SCATTER: TypeFacts = TypeFacts::new("SCATTER", 17, || &[SocketType::Gather]);
+static PEER: TypeFacts = TypeFacts::new("PEER", 19, || &[SocketType::Peer]);
+static CHANNEL: TypeFacts = TypeFacts::new("CHANNEL", 20, || &[SocketType::Channel]);
 
 #[cfg(test)]
 mod tests {
@@ -238,11 +290,14 @@ mod tests {
 
     #[test]
     fn ids_and_names_go_both_ways() {
-        for (id, socket) in SocketType::ALL.iter().enumerate() {
-            assert_eq!(usize::from(socket.id()), id);
-            assert_eq!(SocketType::from_id(id as i32), Some(*socket));
+        let mut ids = Vec::new();
+        for socket in SocketType::ALL {
+            ids.push(i32::from(socket.id()));
+            assert_eq!(SocketType::from_id(socket.id().into()), Some(*socket));
         }
-        for id in [-1, 12, 256, i32::MAX, i32::MIN] {
+        // 18 is DGRAM, which speaks no ZMTP.
+        assert_eq!(ids, (0..=20).filter(|id| *id != 18).collect::<Vec<_>>());
+        for id in [-1, 18, 21, 256, i32::MAX, i32::MIN] {
             assert_eq!(SocketType::from_id(id), None);
         }
         for name in [&b""[..], b"pub", b"PUBS", b"\xff"] {
@@ -272,6 +327,14 @@ mod tests {
             ("XPUB", &["SUB", "XSUB"]),
             ("XSUB", &["PUB", "XPUB"]),
             ("STREAM", &[]),
+            ("SERVER", &["CLIENT"]),
+            ("CLIENT", &["SERVER"]),
+            ("RADIO", &["DISH"]),
+            ("DISH", &["RADIO"]),
+            ("GATHER", &["SCATTER"]),
+            ("SCATTER", &["GATHER"]),
+            ("PEER", &["PEER"]),
+            ("CHANNEL", &["CHANNEL"]),
         ];
         assert_eq!(allowed.len(), SocketType::ALL.len());
         for (name, peers) in allowed {

@@ -106,6 +106,7 @@ arguments! {
     frames -> bool: "True or False";
     track -> bool: "True or False";
     copy -> Option<bool>: "True, False or None";
+    copies -> bool: "True or False";
     disconnect -> bool: "True or False";
     in_prefix -> Option<Vec<u8>>: "bytes";
     out_prefix -> Option<Vec<u8>>: "bytes";

@@ -7,7 +7,7 @@ use std::hash::{Hash, Hasher};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use pyo3::exceptions::{PyAttributeError, PyRuntimeError, PyTypeError};
+use pyo3::exceptions::{PyAttributeError, PyTypeError};
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
@@ -18,6 +18,7 @@ use crate::arguments;
 use crate::buffer::{self, Private, Release, Shown};
 use crate::error::{Failure, raise};
 use crate::installed::{default_copy_threshold, finished_tracker, installed};
+use crate::labels::{self, Labels};
 
 #[doc = text!(Frame)]
 #[pyclass(subclass, frozen, weakref, dict, module = "zeroxide")]
@@ -26,6 +27,8 @@ pub(crate) struct Frame {
     more: AtomicBool,
     tracker: Option<Py<PyAny>>,
     peer: Option<Arc<PeerInfo>>,
+    /// The routing id and the group, if there are any.
+    labels: Mutex<Option<Box<Labels>>>,
     /// The result of `bytes`, once it was requested; set from the start if the body is the memory of such an object.
     bytes: PyOnceLock<Py<PyBytes>>,
     /// The last view returned by `buffer`, as a weak reference, because the view refers to the frame itself.
@@ -58,6 +61,7 @@ impl Frame {
             more: AtomicBool::new(more),
             tracker,
             peer: None,
+            labels: Mutex::new(None),
             bytes: PyOnceLock::new(),
             view: Mutex::new(None),
         }
@@ -74,10 +78,12 @@ impl Frame {
         more: bool,
         peer: Option<Arc<PeerInfo>>,
         track: bool,
+        labels: Option<Box<Labels>>,
     ) -> Frame {
         let tracker = track.then(|| finished_tracker(py));
         Frame {
             peer,
+            labels: Mutex::new(labels),
             ..Frame::made_of(body, more, tracker)
         }
     }
@@ -95,6 +101,19 @@ impl Frame {
         }
     }
 
+    /// The routing id and the group, if there are any.
+    pub(crate) fn labels(&self) -> Option<Box<Labels>> {
+        self.labels
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
+    }
+
+    fn change_labels(&self, change: impl FnOnce(&mut Labels)) {
+        let mut labels = self.labels.lock().unwrap_or_else(PoisonError::into_inner);
+        change(labels.get_or_insert_default());
+    }
+
     /// The tracker, if it has one.
     pub(crate) fn tracker_of(&self, py: Python<'_>) -> Option<Py<PyAny>> {
         self.tracker.as_ref().map(|tracker| tracker.clone_ref(py))
@@ -103,6 +122,7 @@ impl Frame {
     fn copy_of(&self, py: Python<'_>) -> PyResult<Frame> {
         let copy = Frame {
             peer: self.peer.clone(),
+            labels: Mutex::new(self.labels()),
             ..Frame::made_of(self.body()?, self.more(), self.tracker_of(py))
         };
         if let Some(bytes) = self.bytes.get(py) {
@@ -133,6 +153,11 @@ impl Frame {
                 .map(|(_, value)| text(value)),
         }
     }
+}
+
+/// The labels of a part, if it is a frame that has some.
+pub(crate) fn labels_of(part: &Bound<'_, PyAny>) -> Option<Box<Labels>> {
+    part.cast::<Frame>().ok()?.get().labels()
 }
 
 /// A tracker for `release`, if there is something to wait for; otherwise the one that is done.
@@ -319,8 +344,8 @@ impl Frame {
             },
         };
         match name.as_str() {
-            "routing_id" => self.routing_id(),
-            "group" => self.group(),
+            "routing_id" => Ok(self.routing_id()?.into_pyobject(py)?.into_any().unbind()),
+            "group" => Ok(PyString::new(py, &self.group()).into_any().unbind()),
             _ => match self.property(&name) {
                 Some(value) => Ok(PyString::new(py, &value).into_any().unbind()),
                 None => Err(Failure::with(
@@ -338,30 +363,41 @@ impl Frame {
 
     #[doc = text!(Frame::set)]
     fn set(&self, option: &Bound<'_, PyAny>, value: &Bound<'_, PyAny>) -> PyResult<()> {
-        let _ = (option, value);
-        Err(raise(Error::new(ErrorKind::Invalid)))
+        let name = option.extract::<String>().unwrap_or_default();
+        match name.as_str() {
+            "routing_id" => self.set_routing_id(value),
+            "group" => self.set_group(value),
+            _ => Err(raise(Error::new(ErrorKind::Invalid))),
+        }
     }
 
     #[doc = text!(Frame::routing_id)]
     #[getter]
-    fn routing_id(&self) -> PyResult<Py<PyAny>> {
-        Err(draft("routing_id"))
+    fn routing_id(&self) -> PyResult<u32> {
+        let routing_id = self.labels().and_then(|labels| labels.routing_id);
+        let none = "it has no routing id: only what SERVER and PEER receive has one";
+        routing_id.ok_or_else(|| Failure::with(ErrorKind::Invalid, none).into())
     }
 
     #[setter]
-    fn set_routing_id(&self, _value: &Bound<'_, PyAny>) -> PyResult<()> {
-        Err(draft("routing_id"))
+    fn set_routing_id(&self, value: &Bound<'_, PyAny>) -> PyResult<()> {
+        let routing_id = labels::routing_id(value)?;
+        self.change_labels(|labels| labels.routing_id = Some(routing_id));
+        Ok(())
     }
 
     #[doc = text!(Frame::group)]
     #[getter]
-    fn group(&self) -> PyResult<Py<PyAny>> {
-        Err(draft("group"))
+    fn group(&self) -> String {
+        let group = self.labels().and_then(|labels| labels.group);
+        String::from_utf8_lossy(&group.unwrap_or_default()).into_owned()
     }
 
     #[setter]
-    fn set_group(&self, _value: &Bound<'_, PyAny>) -> PyResult<()> {
-        Err(draft("group"))
+    fn set_group(&self, value: &Bound<'_, PyAny>) -> PyResult<()> {
+        let group = labels::group(value)?;
+        self.change_labels(|labels| labels.group = Some(group));
+        Ok(())
     }
 
     #[doc = text!(Frame::fast_copy)]
@@ -394,12 +430,6 @@ impl Frame {
         // is kept until the frame is dropped.
         unsafe { buffer::export(view, flags, slf.as_any(), &shown) }
     }
-}
-
-fn draft(what: &str) -> PyErr {
-    PyRuntimeError::new_err(format!(
-        "{what} belongs to draft sockets, which are not built in"
-    ))
 }
 
 /// `b'...'`, cut after 12 bytes when it is long.

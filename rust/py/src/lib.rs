@@ -32,6 +32,7 @@ mod install;
 mod installed;
 mod interpreter;
 mod interruption;
+mod labels;
 mod parting;
 mod pipeline;
 mod poller;

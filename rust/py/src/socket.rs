@@ -13,8 +13,9 @@ mod stats;
 pub(crate) use bodies::is_there;
 pub(crate) use flags::{DONTWAIT, SNDMORE};
 use last_part::LastPart;
+use recv::Items;
 pub(crate) use recv::RCVTIMEO;
-pub(crate) use send::{SNDTIMEO, no_drafts};
+pub(crate) use send::SNDTIMEO;
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -35,7 +36,9 @@ use crate::context::Context;
 use crate::error::{Failure, not_flushed, not_now, raise};
 use crate::events::EventStream;
 use crate::fork::generation;
+use crate::frame::labels_of;
 use crate::installed::default_copy_threshold;
+use crate::labels::{self, Labels};
 use crate::parting;
 
 #[doc = text!(Socket)]
@@ -121,21 +124,14 @@ fn limit_of(core: &CoreSocket, id: i32) -> PyResult<Option<Limit>> {
     Ok(Limit::of(core.get_int(id).map_err(raise)?))
 }
 
-/// The draft types of libzmq, from 12 on.
-const DRAFTS: [&str; 9] = [
-    "SERVER", "CLIENT", "RADIO", "DISH", "GATHER", "SCATTER", "DGRAM", "PEER", "CHANNEL",
-];
+/// The number of DGRAM.
+const DGRAM: i32 = 18;
 
 /// The error for an invalid number of a socket type.
 fn no_such_type(number: i32) -> String {
-    let draft = usize::try_from(number - 12)
-        .ok()
-        .and_then(|at| DRAFTS.get(at));
-    match draft {
-        Some(name) => format!(
-            "{name} ({number}) is a draft socket type, and draft sockets are not built in: zmq.has(\"draft\") is False"
-        ),
-        None => format!("there is no socket type {number}"),
+    match number {
+        DGRAM => format!("DGRAM ({number}) needs udp, which is not built in"),
+        _ => format!("there is no socket type {number}"),
     }
 }
 
@@ -206,10 +202,12 @@ impl Socket {
         routing_id: Option<&Bound<'_, PyAny>>,
         group: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Option<Py<PyAny>>> {
-        if routing_id.is_some() || group.is_some() {
-            return Err(send::no_drafts());
-        }
         let (copy, track) = (truth(copy, true)?, truth(track, false)?);
+        if routing_id.is_some() || group.is_some() {
+            reclaim();
+            let labels = Labels::given(self.core()?, labels_of(data), routing_id, group)?;
+            return self.send_labelled(py, data, flags, copy, track, labels);
+        }
         self.send_one(py, data, flags, copy, track)
     }
 
@@ -278,7 +276,8 @@ impl Socket {
     }
 
     #[doc = text!(Socket::recv_batch)]
-    #[pyo3(signature = (max_messages=1024, timeout=None, flags=0, *, multipart=false))]
+    #[pyo3(signature = (max_messages=1024, timeout=None, flags=0, *, multipart=false, copy=true))]
+    #[allow(clippy::too_many_arguments, reason = "keywords in Python")]
     fn recv_batch<'py>(
         &self,
         py: Python<'py>,
@@ -286,13 +285,14 @@ impl Socket {
         #[pyo3(from_py_with = arguments::timeout)] timeout: Option<f64>,
         #[pyo3(from_py_with = flags::of_recv)] flags: i32,
         #[pyo3(from_py_with = arguments::multipart)] multipart: bool,
+        #[pyo3(from_py_with = arguments::copies)] copy: bool,
     ) -> PyResult<Bound<'py, PyList>> {
         self.recv_many(
             py,
             max_messages,
             timeout.map(|timeout| millis(Some(timeout))),
             flags,
-            multipart,
+            Items { multipart, copy },
         )
     }
 
@@ -387,6 +387,30 @@ impl Socket {
     fn connect(&self, py: Python<'_>, addr: &Bound<'_, PyAny>) -> PyResult<String> {
         let (core, addr) = (self.core()?, address(addr)?);
         py.detach(|| core.connect(&addr)).map_err(raise)
+    }
+
+    #[doc = text!(Socket::connect_peer)]
+    fn connect_peer(&self, py: Python<'_>, addr: &Bound<'_, PyAny>) -> PyResult<u32> {
+        let (core, addr) = (self.core()?, address(addr)?);
+        py.detach(|| core.connect_peer(&addr)).map_err(raise)
+    }
+
+    #[doc = text!(Socket::disconnect_peer)]
+    fn disconnect_peer(&self, py: Python<'_>, routing_id: &Bound<'_, PyAny>) -> PyResult<()> {
+        let (core, number) = (self.core()?, labels::routing_id(routing_id)?);
+        py.detach(|| core.disconnect_peer(number)).map_err(raise)
+    }
+
+    #[doc = text!(Socket::join)]
+    fn join(&self, py: Python<'_>, group: &Bound<'_, PyAny>) -> PyResult<()> {
+        let (core, group) = (self.core()?, labels::group(group)?);
+        py.detach(|| core.join(&group)).map_err(raise)
+    }
+
+    #[doc = text!(Socket::leave)]
+    fn leave(&self, py: Python<'_>, group: &Bound<'_, PyAny>) -> PyResult<()> {
+        let (core, group) = (self.core()?, labels::group(group)?);
+        py.detach(|| core.leave(&group)).map_err(raise)
     }
 
     #[doc = text!(Socket::unbind)]

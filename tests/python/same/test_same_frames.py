@@ -131,10 +131,9 @@ def test_unknown_numbers(zmq, number):
         zmq.Frame(b"x").get(number)
 
 
-@pytest.mark.parametrize("name", ["routing_id", "group"])
-def test_drafts(zmq, name):
-    with pytest.raises(RuntimeError, match="draft"):
-        getattr(zmq.Frame(b"x"), name)
+@pytest.mark.differs("pyzmq's wheels have no drafts")
+def test_drafts(zmq):
+    assert zmq.Frame(b"x").group == ""
 
 
 def test_send_keeps_the_frame(zmq, sockets):

@@ -542,10 +542,11 @@ def test_serializers_that_fail(pipe):
     assert pull.recv() == b"the message was taken"
 
 
+@pytest.mark.differs("pyzmq's wheels have no drafts")
 @pytest.mark.parametrize("what", ["routing_id", "group"])
-def test_drafts(pipe, what):
+def test_drafts_of_other_types(zmq, pipe, what):
     value = {"routing_id": 5, "group": "g"}[what]
-    with pytest.raises(RuntimeError, match="draft"):
+    with pytest.raises(zmq.ZMQError):
         pipe[0].send(b"x", **{what: value})
 
 

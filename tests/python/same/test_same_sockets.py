@@ -433,10 +433,10 @@ def test_other_threads(zmq, sockets):
     assert pull.recv() == b"from a thread"
 
 
-@pytest.mark.parametrize("method", ["join", "leave"])
-def test_groups_are_drafts(zmq, context, method):
-    with context.socket(zmq.PULL) as socket, pytest.raises(RuntimeError, match="draft"):
-        getattr(socket, method)("group")
+@pytest.mark.differs("pyzmq's wheels have no drafts")
+def test_groups(zmq, context):
+    with context.socket(zmq.DISH) as socket:
+        socket.join("group")
 
 
 def test_socket_type_is_an_old_name(zmq, context):

@@ -11,6 +11,7 @@ mod pattern;
 mod security;
 mod table;
 pub(crate) mod typed;
+mod words;
 
 use std::fmt;
 use std::sync::Arc;
@@ -134,6 +135,14 @@ pub struct Options {
     pub raw: bool,
     /// ROUTER_RAW: bytes instead of ZMTP on a ROUTER.
     pub router_raw: bool,
+    /// ROUTER_NOTIFY
+    pub router_notify: i32,
+    /// HELLO_MSG: the first message of each connection; empty = none.
+    pub hello_msg: Bytes,
+    /// DISCONNECT_MSG: received when a peer leaves that has connected to this socket; empty = none.
+    pub disconnect_msg: Bytes,
+    /// HICCUP_MSG: received when a connection of this socket is lost; empty = none.
+    pub hiccup_msg: Bytes,
     /// METADATA: properties that are sent to peers.
     pub metadata: Vec<(String, Bytes)>,
     /// INVERT_MATCHING: match messages that do not have the prefix.
@@ -237,6 +246,10 @@ impl Options {
             conflate: false,
             raw: socket_type.is_raw(),
             router_raw: false,
+            router_notify: 0,
+            hello_msg: Bytes::new(),
+            disconnect_msg: Bytes::new(),
+            hiccup_msg: Bytes::new(),
             metadata: Vec::new(),
             invert_matching: false,
             max_subscriptions: MAX_SUBSCRIPTIONS,

@@ -21,6 +21,8 @@ pub enum PatternOption {
     RouterHandover(bool),
     /// ROUTER_RAW: plain bytes on a ROUTER, like STREAM.
     RouterRaw(bool),
+    /// ROUTER_NOTIFY: an empty message from a peer that has connected (1), disconnected (2), or both (3).
+    RouterNotify(u8),
     /// PROBE_ROUTER: an empty message is sent on each new connection.
     ProbeRouter(bool),
     /// CONNECT_ROUTING_ID: the routing id of the peer of the next connect.

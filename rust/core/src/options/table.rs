@@ -296,8 +296,8 @@ macro_rules! socket_options {
             80 TCP_MAXRT [tcp_maxrt, set_tcp_maxrt: ms(0)]: Int, "How long sent bytes may stay unacknowledged, in ms; 0 = the system's limit."
                 .range(0, INT)
                 .int(|o| millis(o.tcp_maxrt, 0), |o, v| o.tcp_maxrt = duration(v, 0)),
-            81 THREAD_SAFE [thread_safe: bool]: Bool, "1 for the socket types that libzmq calls thread-safe. Every zeroxide socket is, but these types read 0 as in libzmq."
-                .only_int(|_| 0),
+            81 THREAD_SAFE [thread_safe: bool]: Bool, "1 for the socket types that libzmq calls thread-safe, from SERVER on. Every zeroxide socket is, but the others read 0 as in libzmq."
+                .only_int(|o| i64::from((12..=20).contains(&o.socket_type.id()))),
             84 MULTICAST_MAXTPDU [multicast_maxtpdu, set_multicast_maxtpdu: u32]: Int, "The largest multicast datagram, in bytes."
                 .range(1, INT)
                 .int(|o| o.multicast_maxtpdu.into(), |o, v| o.multicast_maxtpdu = v as u32),
@@ -330,7 +330,11 @@ macro_rules! socket_options {
                 .write_only_str(Options::add_metadata),
             96 MULTICAST_LOOP [multicast_loop, set_multicast_loop: bool]: Bool, "Whether multicast returns to this host. Stored without effect."
                 .int(|o| o.multicast_loop.into(), |o, v| o.multicast_loop = v != 0),
-            97 ROUTER_NOTIFY []: Int, "A draft in libzmq; not available here." .refused(NO_DRAFT),
+            97 ROUTER_NOTIFY [router_notify, set_router_notify: i32]: Int, "Receive an empty message from a peer that has connected (1), disconnected (2), or both (3); 0 = neither."
+                .of_patterns()
+                .range(0, 3)
+                .pattern(|v| PatternOption::RouterNotify(count(v) as u8))
+                .int(|o| o.router_notify.into(), |o, v| o.router_notify = v as i32),
             98 XPUB_MANUAL_LAST_VALUE [=> set_xpub_manual_last_value: bool]: Bool, "Like XPUB_MANUAL, and a message sent after receiving a subscription goes only to that subscriber."
                 .of_patterns()
                 .pattern(|v| PatternOption::XpubManualLastValue(flag(v))),
@@ -354,11 +358,17 @@ macro_rules! socket_options {
             109 RECONNECT_STOP [reconnect_stop, set_reconnect_stop: i32]: Int, "When to stop reconnecting: 1 connection refused, 2 handshake failed, 4 after disconnect(); add the numbers."
                 .range(i32::MIN as i64, INT)
                 .int(|o| o.reconnect_stop.into(), |o, v| o.reconnect_stop = v as i32),
-            110 HELLO_MSG []: Bytes, "A draft in libzmq; not available here." .refused(NO_DRAFT),
-            111 DISCONNECT_MSG []: Bytes, "A draft in libzmq; not available here." .refused(NO_DRAFT),
+            110 HELLO_MSG [hello_msg, set_hello_msg: bytes]: Bytes, "The first message to each peer, sent again on each new connection; empty = none."
+                .of_patterns()
+                .bytes(|o| &o.hello_msg, |o, v| o.hello_msg = Bytes::copy_from_slice(v)),
+            111 DISCONNECT_MSG [disconnect_msg, set_disconnect_msg: bytes]: Bytes, "The message received from a peer that has connected to this socket, once it has left; empty = none."
+                .of_patterns()
+                .bytes(|o| &o.disconnect_msg, |o, v| o.disconnect_msg = Bytes::copy_from_slice(v)),
             112 PRIORITY []: Int, "A draft in libzmq; not available here." .refused(NO_DRAFT),
             113 BUSY_POLL []: Int, "A draft in libzmq; not available here." .refused(NO_DRAFT),
-            114 HICCUP_MSG []: Bytes, "A draft in libzmq; not available here." .refused(NO_DRAFT),
+            114 HICCUP_MSG [hiccup_msg, set_hiccup_msg: bytes]: Bytes, "The message received when a connection that this socket has made is lost, before it connects again; empty = none."
+                .of_patterns()
+                .bytes(|o| &o.hiccup_msg, |o, v| o.hiccup_msg = Bytes::copy_from_slice(v)),
             115 XSUB_VERBOSE_UNSUBSCRIBE []: Bool, "A draft in libzmq; not available here." .refused(NO_DRAFT),
             116 TOPICS_COUNT [topics_count: usize]: Int, "The number of different topics that this socket or its peers subscribe to."
                 .of_patterns()

@@ -251,8 +251,8 @@ fn options_that_do_not_exist_are_refused_with_the_reason() {
     let mut options = options(SocketType::Push);
     for (name, value) in [
         ("GSSAPI_SERVER", Value::Int(1)),
-        ("HELLO_MSG", Value::from("hello")),
-        ("ROUTER_NOTIFY", Value::Int(1)),
+        ("WSS_HOSTNAME", Value::from("host")),
+        ("PRIORITY", Value::Int(1)),
     ] {
         let error = options.set(id(name), &value).unwrap_err();
         assert_eq!(error.errno(), libc::EINVAL, "{name}");

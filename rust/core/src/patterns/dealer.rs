@@ -82,7 +82,7 @@ impl Pattern for Dealer {
 pub(super) static DEALER: PatternSpec = PatternSpec {
     conflates: true,
     single_connect: true,
-    options: &[ids::PROBE_ROUTER],
+    options: &[ids::PROBE_ROUTER, ids::HELLO_MSG, ids::HICCUP_MSG],
     ..PatternSpec::new(SocketType::Dealer, || Box::new(Dealer::default()))
 };
 

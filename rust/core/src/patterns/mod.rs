@@ -136,17 +136,27 @@ mod publisher;
 mod rig;
 mod ring;
 mod router_table;
+mod sieve;
+mod single_part;
 mod spec;
 mod subscriber;
 
+mod channel;
+mod client;
 mod dealer;
+mod dish;
+mod gather;
 mod pair;
+mod peer;
 mod publish;
 mod pull;
 mod push;
+mod radio;
 mod rep;
 mod req;
 mod router;
+mod scatter;
+mod server;
 mod stream;
 mod subscribe;
 mod xpub;
@@ -164,8 +174,10 @@ pub use crate::patterns::distributor::Distributor;
 pub use crate::patterns::fair_queue::FairQueue;
 pub(crate) use crate::patterns::known::Patterns;
 pub use crate::patterns::load_balancer::LoadBalancer;
+pub(crate) use crate::patterns::pipe_set::DoomReason;
 pub use crate::patterns::pipe_set::{Counters, DropReason, PipeSet, Side};
 pub use crate::patterns::rig::{Rejected, Rig};
+pub(crate) use crate::patterns::single_part::several_parts;
 pub use crate::patterns::spec::{Dialogue, PatternSpec};
 pub use crate::pipe::PipeId;
 
@@ -292,6 +304,36 @@ pub trait Pattern: Send {
         None
     }
 
+    /// The number by which messages are sent to this peer, as their routing id, if the pattern numbers its peers.
+    fn peer_number(&self, id: PipeId) -> Option<u32> {
+        let _ = id;
+        None
+    }
+
+    /// The peer with this number.
+    fn peer_numbered(&self, number: u32) -> Option<PipeId> {
+        let _ = number;
+        None
+    }
+
+    /// Joins a group.
+    ///
+    /// # Errors
+    /// `NotSupported` if the pattern has no groups, `Invalid` if it is a member already or the group has no valid name.
+    fn join(&mut self, pipes: &mut PipeSet, group: &[u8]) -> Result<()> {
+        let _ = (pipes, group);
+        Err(Error::new(ErrorKind::NotSupported))
+    }
+
+    /// Leaves a group.
+    ///
+    /// # Errors
+    /// `NotSupported` if the pattern has no groups, `Invalid` if it is no member.
+    fn leave(&mut self, pipes: &mut PipeSet, group: &[u8]) -> Result<()> {
+        let _ = (pipes, group);
+        Err(Error::new(ErrorKind::NotSupported))
+    }
+
     /// The routing id that the pattern gave to its newest connection (STREAM's readable ROUTING_ID).
     fn newest_routing_id(&self) -> Option<Bytes> {
         None
@@ -318,6 +360,14 @@ pub(crate) static PATTERNS: &[&PatternSpec] = &[
     &xpub::XPUB,
     &xsub::XSUB,
     &stream::STREAM,
+    &server::SERVER,
+    &client::CLIENT,
+    &radio::RADIO,
+    &dish::DISH,
+    &gather::GATHER,
+    &scatter::SCATTER,
+    &peer::PEER,
+    &channel::CHANNEL,
 ];
 
 #[cfg(test)]

@@ -1,4 +1,5 @@
-//! Raw connections, and notices of their start and end, for applications that exchange plain bytes with their peers.
+//! Notices of the start and end of connections, for applications that exchange plain bytes with their peers, and for those
+//! that ask for them (ROUTER_NOTIFY).
 
 use std::collections::VecDeque;
 
@@ -15,8 +16,10 @@ use crate::pipe::PipeId;
 pub(super) const NOTICES_MAX: usize = 10_000;
 
 /// Adds a notice, the connection's id and an empty frame, before and after the data of a connection.
-#[derive(Default)]
 pub(super) struct Notices {
+    /// Whether starts are reported, and whether ends are.
+    of_starts: bool,
+    of_ends: bool,
     /// Connections that were not reported yet. They are reported before anything is received from them.
     fresh: Ring,
     /// Connections that were reported, and whose end was not.
@@ -25,7 +28,25 @@ pub(super) struct Notices {
     pending: VecDeque<(Message, PipeId)>,
 }
 
+impl Default for Notices {
+    fn default() -> Notices {
+        Notices {
+            of_starts: true,
+            of_ends: true,
+            fresh: Ring::default(),
+            announced: Ring::default(),
+            pending: VecDeque::new(),
+        }
+    }
+}
+
 impl Notices {
+    /// Reports only starts, or only ends, from now on.
+    pub(super) fn limit(&mut self, of_starts: bool, of_ends: bool) {
+        self.of_starts = of_starts;
+        self.of_ends = of_ends;
+    }
+
     /// A connection was established.
     pub(super) fn connected(&mut self, id: PipeId) {
         self.fresh.insert(id);
@@ -40,15 +61,15 @@ impl Notices {
             while let Some(chunk) = pipes.read(id) {
                 self.pending.push_back((named(table, id, chunk), id));
             }
-            self.push(table, id);
+            self.push_end(table, id);
         }
     }
 
     /// A connection has ended and everything from it was received. The table still has its name.
     pub(super) fn detach(&mut self, pipes: &mut PipeSet, table: &RouterTable, id: PipeId) {
         if self.fresh.remove(id) {
-            // One notice for its start, one for its end.
-            for _ in 0..2 {
+            let wanted = [self.of_starts, self.of_ends];
+            for _ in wanted.into_iter().filter(|wanted| *wanted) {
                 if self.pending.len() < NOTICES_MAX {
                     self.push(table, id);
                 } else {
@@ -57,7 +78,7 @@ impl Notices {
             }
         }
         if self.announced.remove(id) {
-            self.push(table, id);
+            self.push_end(table, id);
         }
     }
 
@@ -77,10 +98,12 @@ impl Notices {
         if let Some(pending) = self.pending.pop_front() {
             return Some(pending);
         }
-        if let Some(id) = self.fresh.front() {
+        while let Some(id) = self.fresh.front() {
             self.fresh.remove(id);
             self.announced.insert(id);
-            return Some((named(table, id, Message::new()), id));
+            if self.of_starts {
+                return Some((named(table, id, Message::new()), id));
+            }
         }
         if let Some((chunk, id)) = inbound.recv(pipes) {
             return Some((named(table, id, chunk), id));
@@ -96,7 +119,8 @@ impl Notices {
         table: &RouterTable,
         inbound: &mut FairQueue,
     ) -> bool {
-        let there = !self.pending.is_empty() || self.fresh.front().is_some();
+        let starts = self.of_starts && self.fresh.front().is_some();
+        let there = !self.pending.is_empty() || starts;
         if there || inbound.can_recv(pipes) {
             return true;
         }
@@ -109,8 +133,14 @@ impl Notices {
     fn note_ends(&mut self, pipes: &PipeSet, table: &RouterTable) {
         for id in pipes.finished() {
             if self.announced.remove(*id) {
-                self.push(table, *id);
+                self.push_end(table, *id);
             }
+        }
+    }
+
+    fn push_end(&mut self, table: &RouterTable, id: PipeId) {
+        if self.of_ends {
+            self.push(table, id);
         }
     }
 
@@ -135,6 +165,69 @@ mod tests {
     use crate::patterns::pipe_set::{DoomReason, DropReason};
     use crate::patterns::rig::{Rig, message};
     use crate::patterns::router::ROUTER;
+
+    #[test]
+    fn a_router_reports_what_it_is_asked_to_report() {
+        for (bits, expected) in [
+            (0, &["a/1"][..]),
+            (1, &["a/", "a/1"]),
+            (2, &["a/1", "a/"]),
+            (3, &["a/", "a/1", "a/"]),
+        ] {
+            let mut rig = Rig::new(&ROUTER);
+            rig.set(PatternOption::RouterNotify(bits)).unwrap();
+            let id = rig.accept("a");
+            assert_eq!(rig.can_recv(), bits & 1 != 0);
+            rig.far_send(id, ["1"]);
+            rig.settle();
+            let count = expected.len() - usize::from(bits & 2 != 0);
+            let before: Vec<_> = (0..count).map(|_| rig.recv().unwrap().join("/")).collect();
+            assert_eq!(before, expected[..count]);
+            rig.far_close(id);
+            rig.settle();
+            assert_eq!(rig.recv_all(), expected[count..]);
+            assert!(rig.is_empty());
+            // One that nothing was received from yet.
+            let id = rig.accept("b");
+            rig.far_close(id);
+            rig.settle();
+            assert_eq!(rig.recv_all().len(), bits.count_ones() as usize);
+        }
+    }
+
+    #[test]
+    fn a_router_tells_a_lost_connection_from_its_successor_and_keeps_room_for_one_of_them() {
+        let mut rig = Rig::new(&ROUTER);
+        rig.set(PatternOption::RouterNotify(2)).unwrap();
+        let id = rig.connect();
+        for n in 0..10 {
+            rig.ready(id, "a");
+            rig.far_send(id, [n.to_string()]);
+            rig.disconnected(id);
+        }
+        assert!(rig.can_recv());
+        let ends = rig.recv_all();
+        let ends = ends.iter().filter(|message| *message == "a/").count();
+        assert!(ends <= 1, "{ends}");
+    }
+
+    #[test]
+    fn a_router_reports_no_peers_without_a_name() {
+        let mut rig = Rig::new(&ROUTER);
+        rig.set(PatternOption::RouterNotify(3)).unwrap();
+        rig.set(PatternOption::RouterHandover(true)).unwrap();
+        let first = rig.accept("a");
+        assert_eq!(rig.recv_all(), ["a/"]);
+        let second = rig.accept("a");
+        assert_eq!(rig.recv_all(), ["a/"]);
+        rig.far_close(first);
+        rig.settle();
+        assert!(rig.recv_all().is_empty());
+        rig.far_close(second);
+        rig.settle();
+        assert_eq!(rig.recv_all(), ["a/"]);
+        assert!(rig.is_empty());
+    }
 
     fn raw_router() -> Rig {
         let mut rig = Rig::new(&ROUTER);

@@ -8,8 +8,9 @@ use crate::patterns::pipe_set::{DoomReason, PipeSet};
 use crate::patterns::{Pattern, PatternSpec};
 use crate::pipe::PipeId;
 
+/// Also the larger part of CHANNEL.
 #[derive(Default)]
-struct Pair {
+pub(super) struct Pair {
     current: Option<PipeId>,
     /// The previous peer: gone, but some of its messages have not been received yet.
     previous: Option<PipeId>,
@@ -28,6 +29,8 @@ impl Pair {
             return false;
         }
         if pipe.is_finished() {
+            // Nothing else would look at it any more.
+            pipes.check_read(current);
             return true;
         }
         if self.previous.is_some() {
@@ -164,6 +167,18 @@ mod tests {
         assert!(!rig.can_recv());
         rig.settle();
         assert!(rig.is_empty());
+    }
+
+    #[test]
+    fn a_peer_whose_last_message_was_just_received_is_forgotten_with_its_successor() {
+        let mut rig = Rig::new(&PAIR);
+        let first = rig.accept("");
+        rig.far_send(first, ["last"]);
+        rig.far_close(first);
+        rig.settle();
+        assert_eq!(rig.recv_message().unwrap().1, Some(first));
+        rig.accept("");
+        assert!(rig.is_gone(first));
     }
 
     #[test]

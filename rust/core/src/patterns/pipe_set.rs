@@ -135,7 +135,7 @@ pub enum Side {
 /// The reason why a pattern drops a pipe.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum DoomReason {
-    /// PAIR serves one peer at a time, and already has one.
+    /// PAIR and CHANNEL serve one peer at a time, and already have one.
     SecondPeer,
     /// Another peer has the same routing id and too many are waiting for one, or the id was reserved.
     DuplicateRoutingId,
@@ -143,7 +143,7 @@ pub(crate) enum DoomReason {
     HandedOver,
     /// The peer announced a routing id that is too long, or that starts with a zero byte like an automatic one.
     InvalidRoutingId,
-    /// The application closed the connection by sending an empty message to it (STREAM).
+    /// The application closed the connection: on STREAM by an empty message to it, and otherwise by its number.
     Requested,
     /// A reason of a pattern in another crate.
     Refused(&'static str),
@@ -152,7 +152,7 @@ pub(crate) enum DoomReason {
 impl fmt::Display for DoomReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            DoomReason::SecondPeer => "a PAIR socket serves one peer at a time and has one",
+            DoomReason::SecondPeer => "the socket serves one peer at a time and has one",
             DoomReason::DuplicateRoutingId => "another peer holds the same routing id",
             DoomReason::HandedOver => "a newcomer with the same routing id took over",
             DoomReason::InvalidRoutingId => {

@@ -1,4 +1,4 @@
-//! The common part of PUB and XPUB: subscriptions, and sending to subscribers.
+//! The common part of PUB, XPUB and RADIO: subscriptions, and sending to subscribers.
 
 use zeroxide_proto::message::Message;
 use zeroxide_proto::subscription::SubscriberTable;
@@ -124,7 +124,25 @@ impl Publisher {
         if self.invert {
             self.outbound.invert();
         }
-        self.send_marked(pipes, message)
+        self.send_marked(pipes, message, |_| {})
+    }
+
+    /// Sends to the peers that have a prefix of this topic, or all of it. `wrap` makes of the message what they get, once it
+    /// is certain that there are such peers, and that none has to be waited for.
+    pub(super) fn send_under(
+        &mut self,
+        pipes: &mut PipeSet,
+        message: &mut Message,
+        topic: &[u8],
+        wrap: impl FnOnce(&mut Message),
+    ) -> Result<()> {
+        let Publisher {
+            subscribers,
+            outbound,
+            ..
+        } = self;
+        subscribers.for_each_match(topic, |id| outbound.mark(id));
+        self.send_marked(pipes, message, wrap)
     }
 
     /// Sends to this peer alone, if it has subscribed.
@@ -140,11 +158,16 @@ impl Publisher {
         if wanted {
             self.outbound.mark(only);
         }
-        self.send_marked(pipes, message)
+        self.send_marked(pipes, message, |_| {})
     }
 
     #[inline]
-    fn send_marked(&mut self, pipes: &mut PipeSet, message: &mut Message) -> Result<()> {
+    fn send_marked(
+        &mut self,
+        pipes: &mut PipeSet,
+        message: &mut Message,
+        wrap: impl FnOnce(&mut Message),
+    ) -> Result<()> {
         if self.outbound.marked() == 0 {
             self.outbound.unmark();
             pipes.count_drop(None, DropReason::NoSubscriber);
@@ -158,6 +181,7 @@ impl Publisher {
                 return Err(Error::new(ErrorKind::Again));
             }
         }
+        wrap(message);
         self.outbound.send(pipes, message);
         Ok(())
     }

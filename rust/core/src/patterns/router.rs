@@ -31,6 +31,8 @@ struct Router {
     /// Whether peers use plain bytes instead of ZMTP. The application then gets notices of connections and their ends,
     /// and closes a connection by sending an empty message.
     raw: bool,
+    /// Whether there are notices, which a router with names also has on request (ROUTER_NOTIFY).
+    notifies: bool,
     notices: Notices,
 }
 
@@ -56,6 +58,7 @@ impl Router {
             handover: false,
             probe_router: false,
             raw: false,
+            notifies: false,
             notices: Notices::default(),
         }
     }
@@ -133,6 +136,7 @@ impl Router {
     fn line_up(&mut self, pipes: &mut PipeSet, id: PipeId, name: &Bytes, otherwise: DoomReason) {
         self.inbound.remove(id);
         self.open.remove(id);
+        self.notices.forget(id);
         if !self.claims.add(name, id) {
             pipes.doom(id, otherwise);
         }
@@ -175,7 +179,7 @@ impl Router {
     fn welcome(&mut self, pipes: &mut PipeSet, id: PipeId) {
         self.inbound.insert(id);
         self.open.insert(id);
-        if self.raw {
+        if self.notifies {
             self.notices.connected(id);
         }
         if self.probe_router {
@@ -243,7 +247,7 @@ impl Pattern for Router {
     }
 
     fn disconnected(&mut self, pipes: &mut PipeSet, id: PipeId) {
-        if self.raw {
+        if self.notifies {
             self.notices.disconnected(pipes, &self.table, id);
         }
         // It asks again when it reconnects.
@@ -323,7 +327,7 @@ impl Pattern for Router {
     }
 
     fn recv(&mut self, pipes: &mut PipeSet, message: &mut Message) -> Result<Option<PipeId>> {
-        if self.raw {
+        if self.notifies {
             let next = self.notices.recv(pipes, &self.table, &mut self.inbound);
             let (next, id) = next.ok_or_else(|| Error::new(ErrorKind::Again))?;
             *message = next;
@@ -372,7 +376,7 @@ impl Pattern for Router {
     }
 
     fn can_recv(&mut self, pipes: &mut PipeSet) -> bool {
-        if self.raw {
+        if self.notifies {
             return self.notices.can_recv(pipes, &self.table, &mut self.inbound);
         }
         self.inbound.can_recv(pipes)
@@ -384,7 +388,16 @@ impl Pattern for Router {
             PatternOption::RouterHandover(on) => self.handover = *on,
             PatternOption::ProbeRouter(on) => self.probe_router = *on,
             PatternOption::ConnectRoutingId(id) => self.table.reserve(id)?,
-            PatternOption::RouterRaw(on) => self.raw = *on,
+            PatternOption::RouterRaw(on) => {
+                self.raw = *on;
+                self.notifies = *on;
+                self.notices.limit(*on, *on);
+            }
+            PatternOption::RouterNotify(bits) if !self.raw => {
+                self.notifies = *bits != 0;
+                self.notices.limit(bits & 1 != 0, bits & 2 != 0);
+            }
+            PatternOption::RouterNotify(_) => {}
             _ => return Err(Error::new(ErrorKind::Invalid)),
         }
         Ok(())
@@ -399,6 +412,9 @@ pub(super) static ROUTER: PatternSpec = PatternSpec {
         ids::PROBE_ROUTER,
         ids::ROUTER_HANDOVER,
         ids::CONNECT_ROUTING_ID,
+        ids::ROUTER_NOTIFY,
+        ids::HELLO_MSG,
+        ids::DISCONNECT_MSG,
     ],
     ..PatternSpec::new(SocketType::Router, || Box::new(Router::new()))
 };

@@ -1,4 +1,4 @@
-//! The routing ids of ROUTER and STREAM.
+//! The routing ids of ROUTER and STREAM, and the numbers of SERVER and PEER.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
@@ -95,16 +95,39 @@ impl RouterTable {
 
     /// Gives the next generated id to the pipe's peer: a zero byte and a number.
     pub(super) fn insert_automatic(&mut self, pipe: PipeId) {
+        self.insert_generated(pipe, 0);
+    }
+
+    /// Gives the next number to the pipe's peer, which is not 0.
+    pub(super) fn insert_number(&mut self, pipe: PipeId) {
+        self.insert_generated(pipe, 1);
+    }
+
+    fn insert_generated(&mut self, pipe: PipeId, lowest: u32) {
         let id = loop {
-            let [a, b, c, d] = self.next_automatic.to_be_bytes();
-            self.next_automatic = self.next_automatic.wrapping_add(1);
-            let id = [0, a, b, c, d];
+            let number = self.next_automatic.max(lowest);
+            self.next_automatic = number.wrapping_add(1);
+            let id = generated(number);
             // After 2^32 connections, the first one may still exist.
             if !self.routes.contains_key(&id[..]) {
                 break id;
             }
         };
         self.insert(pipe, Bytes::copy_from_slice(&id), Given::Automatic);
+    }
+
+    /// The pipe of the peer with this number.
+    #[inline]
+    pub(super) fn numbered(&self, number: u32) -> Option<PipeId> {
+        self.route(&generated(number))
+    }
+
+    /// The number of a pipe's peer.
+    #[inline]
+    pub(super) fn number(&self, pipe: PipeId) -> Option<u32> {
+        let (zero, number) = self.name(pipe)?.split_first()?;
+        debug_assert_eq!(*zero, 0, "a generated id");
+        Some(u32::from_be_bytes(number.try_into().ok()?))
     }
 
     /// Frees the pipe's id; messages received from it still have the id. Returns the id if it led to this pipe.
@@ -155,6 +178,12 @@ impl RouterTable {
     }
 }
 
+/// The generated id with this number.
+fn generated(number: u32) -> [u8; 5] {
+    let [a, b, c, d] = number.to_be_bytes();
+    [0, a, b, c, d]
+}
+
 /// Whether a peer may announce this id. Ids that start with a zero byte are generated, and no peer may imitate one.
 pub(super) fn is_valid(id: &[u8]) -> bool {
     !id.is_empty() && id.len() <= LONGEST && id[0] != 0
@@ -184,6 +213,21 @@ mod tests {
             RouterTable::new().next_automatic,
             RouterTable::new().next_automatic
         );
+    }
+
+    #[test]
+    fn numbers_count_up_from_somewhere_and_leave_out_zero() {
+        let mut table = RouterTable::new();
+        table.next_automatic = u32::MAX;
+        for n in 0..3 {
+            table.insert_number(pipe(n));
+        }
+        let numbers = [0, 1, 2].map(|n| table.number(pipe(n)));
+        assert_eq!(numbers, [Some(u32::MAX), Some(1), Some(2)]);
+        assert_eq!(table.numbered(1), Some(pipe(1)));
+        assert_eq!(table.numbered(0), None);
+        table.unroute(pipe(1));
+        assert_eq!((table.numbered(1), table.number(pipe(1))), (None, Some(1)));
     }
 
     #[test]

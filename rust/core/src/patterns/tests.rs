@@ -150,6 +150,29 @@ impl Dice {
         }
     }
 
+    /// A message of a peer.
+    fn incoming(&mut self, spec: &PatternSpec) -> Message {
+        let message = self.message();
+        if !spec.socket_type.has_groups() {
+            return message;
+        }
+        let mut group = message.into_head();
+        group.set_kind(self.pick(&[FrameKind::Join, FrameKind::Leave, FrameKind::Data]));
+        Message::single(group)
+    }
+
+    /// A message of the kind that the type sends.
+    fn outgoing(&mut self, rig: &Rig, to: PipeId, spec: &PatternSpec) -> Message {
+        let mut message = self.message();
+        message.head_mut().set_kind(FrameKind::Data);
+        if spec.single_part {
+            message = Message::single(message.into_head());
+            message.set_routing_id(rig.pattern.peer_number(to).unwrap_or(7));
+            message.set_group(self.pick(&[&b"a"[..], b"ab", b"\0"]));
+        }
+        message
+    }
+
     fn option(&mut self) -> PatternOption {
         let on = self.below(2) == 0;
         let body = Bytes::from_static(self.pick(&[&b""[..], b"a", b"ab", b"peer 1", b"\0"]));
@@ -217,15 +240,23 @@ fn step(rig: &mut Rig, ids: &mut Vec<PipeId>, dice: &mut Dice, spec: &PatternSpe
         0 => rig.far_close(id),
         1 => rig.ready(id, name),
         2 => rig.disconnected(id),
+        3 if spec.socket_type == SocketType::Dish => {
+            let group = dice.pick(&[b"a", b"b"]);
+            drop(match dice.below(2) {
+                0 => rig.pattern.join(&mut rig.pipes, group),
+                _ => rig.pattern.leave(&mut rig.pipes, group),
+            });
+        }
         3 => drop(rig.set(dice.option())),
         4 => drop(rig.far_recv(id)),
         5..8 => {
             let could = rig.can_send();
             // POLLOUT does not know the topic or the addressee, or that a pipe has become full since.
             let exact = !matches!(spec.socket_type, SocketType::Pub | SocketType::Xpub)
-                && !matches!(spec.socket_type, SocketType::Router | SocketType::Stream);
-            let mut message = dice.message();
-            message.head_mut().set_kind(FrameKind::Data);
+                && !matches!(spec.socket_type, SocketType::Router | SocketType::Stream)
+                && spec.socket_type != SocketType::Radio
+                && !spec.numbers_peers;
+            let message = dice.outgoing(rig, id, spec);
             let size = message.size();
             match rig.send_message(message) {
                 Ok(()) => assert!(could || !exact, "{}", spec.socket_type),
@@ -240,7 +271,10 @@ fn step(rig: &mut Rig, ids: &mut Vec<PipeId>, dice: &mut Dice, spec: &PatternSpe
             assert_eq!(rig.recv().is_ok(), could, "{}", spec.socket_type);
         }
         10 => rig.settle(),
-        _ => drop(rig.far_try_send(id, dice.message())),
+        _ => {
+            let message = dice.incoming(spec);
+            rig.far_try_send(id, message);
+        }
     }
 }
 

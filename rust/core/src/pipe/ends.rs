@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use zeroxide_proto::engine::PeerInfo;
+use zeroxide_proto::message::Message;
 
 use super::far::{Far, Parting};
 use super::{Limit, Pipe, PipeEvent, Room, limit, lock};
@@ -61,6 +62,21 @@ impl Pipe {
     pub fn set_linger(&self, linger: Option<Duration>) {
         let millis = linger.map_or(-1, |l| i64::try_from(l.as_millis()).unwrap_or(i64::MAX));
         self.own().linger.store(millis, Ordering::Release);
+    }
+
+    /// Sets the message that is read here last, after the far end has closed.
+    pub fn expect_last_words(&self, message: Option<Message>) {
+        *lock(&self.far().last_words) = message.map(Box::new);
+    }
+
+    /// Writes the message that the far end's owner expects to read last.
+    pub(super) fn say_last_words(&mut self) {
+        let last = lock(&self.own().last_words).take();
+        if let Some(mut last) = last
+            && !self.is_far_closed()
+        {
+            self.write_unchecked(&mut last);
+        }
     }
 
     /// The peer behind the far end, if it is known.

@@ -255,10 +255,7 @@ impl Session {
         }
         let stranded = up.stranded();
         // Messages that the peer's kernel has not acknowledged by now will not be read.
-        let unheard = match up.given {
-            0 => 0,
-            _ => up.tail.messages_within(up.stream.unsent() as u64),
-        };
+        let unheard = up.unheard();
         // If the peer has finished, it had acknowledged everything that arrived until then. After a reset, more may
         // have arrived than was acknowledged.
         let never_arrived = stranded
@@ -283,6 +280,17 @@ impl Session {
             match is_too_large {
                 true => drop(pipe.rollback()),
                 false => pipe.tear(),
+            }
+            if phase != Phase::Handshake
+                && state.connecter.is_some()
+                && !state.closing.has_begun()
+                && let Some(mut hiccup) = self.options.on_lost()
+            {
+                // An application that does not receive does not get one for each of many connections.
+                match pipe.check_write() {
+                    true => pipe.write_unchecked(&mut hiccup),
+                    false => self.port.count_drop(DropReason::HighWater, 1),
+                }
             }
             pipe.flush();
             if !state.closing.has_begun() {

@@ -239,6 +239,9 @@ impl Session {
             Some(warning) => self.emit_because(EventKind::HandshakeSucceeded, 0, warning),
             None => self.emit(EventKind::HandshakeSucceeded, 0),
         }
+        if let Some(hello) = self.options.hello() {
+            up.greet(hello);
+        }
         if let Some(connecter) = &mut state.connecter {
             connecter.succeeded();
         }
@@ -259,6 +262,7 @@ impl Session {
             let side = if state.connecter.is_some() {
                 Side::Connecting
             } else {
+                socket_end.expect_last_words(self.options.on_left());
                 Side::Accepting
             };
             let origin = Origin {
@@ -354,7 +358,7 @@ impl Session {
             result = Output::Broken;
         }
         let transmitted = up.engine.messages_transmitted();
-        if transmitted != up.accounted {
+        if transmitted > up.accounted {
             if let Some(pipe) = pipe {
                 pipe.account(transmitted - up.accounted);
             }

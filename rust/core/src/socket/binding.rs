@@ -135,6 +135,12 @@ pub trait SocketInternals {
     /// this moment. `what` says what the peers should be.
     fn too_few(&self, found: usize, wanted: usize, what: &str) -> Error;
 
+    /// Whether its messages have one part.
+    fn is_single_part(&self) -> bool;
+
+    /// Whether messages are sent to the numbers of its peers, as their routing ids.
+    fn numbers_peers(&self) -> bool;
+
     /// The endpoints and how many peers each has, for a person to read. Waits for nothing: `None` while another call
     /// holds the socket's lock, on a closed socket, and without endpoints.
     fn overview(&self) -> Option<String>;
@@ -311,6 +317,14 @@ impl SocketInternals for Socket {
 
     fn too_few(&self, found: usize, wanted: usize, what: &str) -> Error {
         self.core().too_few(found, wanted, what)
+    }
+
+    fn is_single_part(&self) -> bool {
+        self.spec().single_part
+    }
+
+    fn numbers_peers(&self) -> bool {
+        self.spec().numbers_peers
     }
 
     fn overview(&self) -> Option<String> {

@@ -32,7 +32,8 @@ impl Socket {
     /// # Errors
     /// As [`bind`](Self::bind), as far as the address itself shows it.
     pub fn connect(&self, endpoint: &str) -> Result<String> {
-        self.core().connect(endpoint)
+        self.core().connect(endpoint)?;
+        Ok(endpoint.to_owned())
     }
 
     /// Takes back what the socket is bound to or connected with under that endpoint: the address is free when this
@@ -64,7 +65,8 @@ impl Core {
         }
     }
 
-    fn connect(&self, text: &str) -> Result<String> {
+    /// Returns the number of the call, unless the socket was connected there already.
+    pub(super) fn connect(&self, text: &str) -> Result<Option<u64>> {
         self.check_open()?;
         let (transport, address) = self.transport(text, false)?;
         match transport {
@@ -120,14 +122,14 @@ impl Core {
         text: &str,
         transport: &'static dyn ByteTransport,
         address: &str,
-    ) -> Result<String> {
+    ) -> Result<Option<u64>> {
         let port = self.port()?;
         let mut state = self.lock_open()?;
         // What the I/O thread has handed over of them comes first.
         self.process(&mut state);
         state.endpoints.forget_ended();
         if self.spec().single_connect && state.endpoints.is_connected(text) {
-            return Ok(text.to_owned());
+            return Ok(None);
         }
         let options = state.options.complete();
         let options = options.map_err(|error| error.about(text))?;
@@ -167,7 +169,7 @@ impl Core {
         self.level(&mut state);
         drop(state);
         self.signal.wake();
-        Ok(text.to_owned())
+        Ok(Some(source))
     }
 
     fn bind_messages(
@@ -204,14 +206,14 @@ impl Core {
         text: &str,
         transport: &dyn MessageTransport,
         address: &str,
-    ) -> Result<String> {
+    ) -> Result<Option<u64>> {
         let side = Side::Connecting;
         let is_local = transport.is_local();
         let (source, port) = {
             let mut state = self.lock_open()?;
             self.process(&mut state);
             if self.spec().single_connect && state.endpoints.is_connected(text) {
-                return Ok(text.to_owned());
+                return Ok(None);
             }
             let source = state.endpoints.begin(Some(text.to_owned()));
             let mut port = self.message_port(&state, text, source, side, is_local)?;
@@ -243,7 +245,7 @@ impl Core {
         self.level(&mut state);
         drop(state);
         self.signal.wake();
-        Ok(text.to_owned())
+        Ok(Some(source))
     }
 
     /// What a transport of messages gets with a call.
@@ -267,7 +269,7 @@ impl Core {
             },
             limits: (Limit::outbound(options), Limit::inbound(options)),
             conflate: options.conflation(),
-            routing_id: options.routing_id.clone(),
+            options: options.clone(),
             peer_name: None,
         })
     }
@@ -312,13 +314,18 @@ impl Core {
             ));
         }
         for entry in entries {
-            if let What::Session(session) = &entry.what {
-                session.disconnect();
-            }
-            self.release_entry(&mut state, entry);
+            self.take_back(&mut state, entry);
         }
         self.level(&mut state);
         Ok(())
+    }
+
+    /// Takes a bind or connect back.
+    pub(super) fn take_back(&self, state: &mut State, entry: Entry) {
+        if let What::Session(session) = &entry.what {
+            session.disconnect();
+        }
+        self.release_entry(state, entry);
     }
 
     /// What a bind under that text would have come to, where it names one address.

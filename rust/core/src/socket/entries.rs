@@ -147,6 +147,12 @@ impl Endpoints {
         }
     }
 
+    /// Takes out the connect with that number.
+    pub(super) fn take_connect(&mut self, source: u64) -> Option<Entry> {
+        let is_it = |entry: &mut Entry| entry.source == source && entry.is_connect();
+        self.entries.extract_if(.., is_it).next()
+    }
+
     /// The endpoint that a bind to a wildcard came to, for who names the wildcard.
     pub(super) fn came_of(&self, endpoint: &str) -> Option<&str> {
         let entry = self.entries.iter().find(|entry| entry.given == endpoint)?;

@@ -26,10 +26,11 @@ impl Socket {
         })
     }
 
-    /// How many peers get a message that begins with `topic`, because they are subscribed to it or to a prefix of it.
+    /// How many peers get a message that begins with `topic`, because they are subscribed to it or to a prefix of it. For a
+    /// RADIO, `topic` is a group.
     ///
     /// # Errors
-    /// `NotSupported` unless this is a PUB or XPUB; `Terminated`, `NotSocket`.
+    /// `NotSupported` unless this is a PUB, XPUB or RADIO; `Terminated`, `NotSocket`.
     pub fn count_subscribed(&self, topic: impl AsRef<[u8]>) -> Result<usize> {
         let topic = topic.as_ref();
         self.count(|core, state| subscribed(core, state, topic))
@@ -102,7 +103,9 @@ fn subscribed(core: &Core, state: &mut State, topic: &[u8]) -> Result<usize> {
         let name = core.spec().socket_type.name();
         return Err(Error::with(
             ErrorKind::NotSupported,
-            format!("nobody subscribes to a {name} socket: only to PUB and XPUB"),
+            format!(
+                "nobody subscribes to a {name} socket: only to PUB and XPUB, and to groups of RADIO"
+            ),
         ));
     };
     // A peer may match by several of its topics.

@@ -131,12 +131,12 @@ impl<M: Into<Message>> Sink<M> for MessageSink {
 
 impl Drop for MessageStream {
     fn drop(&mut self) {
-        self.socket.leave(self.place);
+        self.socket.vacate(self.place);
     }
 }
 
 impl Drop for MessageSink {
     fn drop(&mut self) {
-        self.socket.leave(self.place);
+        self.socket.vacate(self.place);
     }
 }

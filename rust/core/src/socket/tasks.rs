@@ -141,7 +141,7 @@ impl Socket {
             match result {
                 Err(error) if error.kind() == ErrorKind::Again => {}
                 other => {
-                    self.leave(place);
+                    self.vacate(place);
                     return Poll::Ready(other);
                 }
             }
@@ -155,7 +155,7 @@ impl Socket {
     }
 
     /// The task of `place` is not to be woken any more.
-    pub(super) fn leave(&self, place: Place) {
+    pub(super) fn vacate(&self, place: Place) {
         // In a forked child, threads that do not exist there may hold the signal's lock.
         if place != Place::Task && self.is_own_process() {
             self.core().signal.delist(place);
@@ -200,13 +200,13 @@ impl Future for Sending<'_> {
 
 impl Drop for Receiving<'_> {
     fn drop(&mut self) {
-        self.socket.leave(self.place);
+        self.socket.vacate(self.place);
     }
 }
 
 impl Drop for Sending<'_> {
     fn drop(&mut self) {
-        self.socket.leave(self.place);
+        self.socket.vacate(self.place);
     }
 }
 

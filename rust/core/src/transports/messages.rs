@@ -16,6 +16,8 @@ use zeroxide_proto::socket_type::SocketType;
 
 use crate::error::Result;
 use crate::monitor::MonitorEvent;
+use crate::options::Options;
+use crate::patterns::Side;
 use crate::pipe::{Limit, Pipe, PipeConfig, PipeEvent, PipeId, PipeOwner};
 use crate::port::{Origin, SocketPort};
 
@@ -84,7 +86,7 @@ pub struct MessagePort {
     pub(crate) limits: (Limit, Limit),
     /// Whether it conflates the messages that it sends, and those that it receives.
     pub(crate) conflate: (bool, bool),
-    pub(crate) routing_id: Bytes,
+    pub(crate) options: Arc<Options>,
     /// The application's name for the peer of this connect.
     pub(crate) peer_name: Option<Bytes>,
 }
@@ -102,7 +104,7 @@ impl MessagePort {
 
     /// The socket's ROUTING_ID; empty if it has none.
     pub fn routing_id(&self) -> &[u8] {
-        &self.routing_id
+        &self.options.routing_id
     }
 
     /// Connects the socket with a peer: the socket gets one end of a new pipe, and the transport the other. `address` is
@@ -136,7 +138,7 @@ impl MessagePort {
     pub(crate) fn info(&self) -> Arc<PeerInfo> {
         Arc::new(PeerInfo {
             socket_type: Some(self.socket_type),
-            routing_id: self.routing_id.clone(),
+            routing_id: self.options.routing_id.clone(),
             version: (3, 1),
             mechanism: mechanisms::none().name,
             user_id: None,
@@ -146,7 +148,7 @@ impl MessagePort {
                     "Socket-Type".to_owned(),
                     Bytes::from_static(self.socket_type.name().as_bytes()),
                 ),
-                ("Identity".to_owned(), self.routing_id.clone()),
+                ("Identity".to_owned(), self.options.routing_id.clone()),
             ],
         })
     }
@@ -164,6 +166,13 @@ impl MessagePort {
     pub(crate) fn attach(&self, mut pipe: Pipe) {
         if self.peer_name.is_some() {
             pipe.set_peer_name(self.peer_name.clone());
+        }
+        if let Some(mut hello) = self.options.hello() {
+            pipe.write_unchecked(&mut hello);
+            pipe.flush();
+        }
+        if self.origin.side == Side::Accepting {
+            pipe.expect_last_words(self.options.on_left());
         }
         self.port.attach(pipe, &self.endpoint, self.origin);
     }

@@ -16,6 +16,8 @@ use crate::socket_type::SocketType;
 pub(super) struct Traffic {
     /// Whether we send to subscribers, and therefore handle subscriptions.
     publishes: bool,
+    /// Whether we send to groups, and therefore handle what joins and leaves them.
+    has_groups: bool,
     version: (u8, u8),
     cipher: Option<Box<dyn Cipher>>,
     /// The current message, as far as the decoder cannot see it.
@@ -59,6 +61,7 @@ impl Traffic {
     pub(super) fn new(socket_type: SocketType) -> Traffic {
         Traffic {
             publishes: socket_type.publishes(),
+            has_groups: socket_type.has_groups(),
             version: (0, 0),
             cipher: None,
             opened: Meter::default(),
@@ -200,6 +203,18 @@ impl Engine {
                 };
                 let prefix = name.len();
                 return Ok(Some(topic(frame, prefix, kind)));
+            }
+            command::JOIN | command::LEAVE if self.traffic.has_groups => {
+                if in_message {
+                    return Err(unexpected("the next frame of a message").into());
+                }
+                let (kind, command) = if name == command::JOIN {
+                    (FrameKind::Join, "JOIN")
+                } else {
+                    (FrameKind::Leave, "LEAVE")
+                };
+                command::check_group(command, data)?;
+                return Ok(Some(Frame::with_kind(kind, data)));
             }
             command::READY => return Err(unexpected("messages").into()),
             command::ERROR => return Err(command::refusal(data)?),

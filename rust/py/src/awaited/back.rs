@@ -27,6 +27,7 @@ pub(crate) enum Back {
 pub(crate) enum Kept {
     Parts(KeptParts),
     Message(Message, Receipt),
+    Batch(Vec<Message>, Receipts),
 }
 
 /// A part of a message, or what was left of it.
@@ -49,6 +50,20 @@ impl Back {
             parts,
             peer,
         })))
+    }
+
+    /// A message that a copy of its body does not stand for.
+    #[cold]
+    pub(super) fn message(message: Message, receipt: Receipt) -> Back {
+        Back::Kept(Box::new(Kept::Message(message, receipt)))
+    }
+
+    /// The messages of a batch, of which the call's value is a list of copies.
+    pub(super) fn batch(batch: Vec<Message>, receipts: Receipts) -> Back {
+        if batch.iter().any(Message::has_labels) {
+            return Back::Kept(Box::new(Kept::Batch(batch, receipts)));
+        }
+        Back::CopiedBatch(Box::new(receipts))
     }
 
     /// What [`give_back`](Self::give_back) needs of a call's value if a program's function makes another value of it: the
@@ -85,6 +100,7 @@ impl Kept {
     fn give_back(self, core: &CoreSocket) {
         match self {
             Kept::Message(message, receipt) => core.give_back_received(vec![(message, receipt)]),
+            Kept::Batch(batch, receipts) => give_back_batch(core, batch, receipts),
             Kept::Parts(kept) => {
                 if let Some(receiver) = kept.receiver {
                     core.give_back_parts(&receiver, kept.order, kept.parts, kept.peer);

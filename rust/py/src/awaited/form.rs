@@ -5,20 +5,21 @@ use std::time::Duration;
 use std::vec;
 
 use pyo3::prelude::*;
-use pyo3::types::{PyIterator, PyList};
+use pyo3::types::PyIterator;
 use zeroxide::binding::{Attempt, Receipt, SocketInternals, deferring_wakes};
 use zeroxide::{
     Error, ErrorKind, Frame as CoreFrame, Message, SendError, Socket as CoreSocket, Wait,
 };
 
-use super::back::{Back, Kept, Peer, give_back_batch};
+use super::back::{Back, Peer, give_back_batch};
 use crate::attempt::send_now;
 use crate::begun::{self, Begun};
 use crate::buffer;
 use crate::error::raise;
 use crate::frame::Frame;
+use crate::labels::Labels;
 use crate::socket::each::{Each, Stop};
-use crate::socket::recv::{bytes, item, unread_parts};
+use crate::socket::recv::{Items, bytes, frames, item, unread_parts};
 
 /// What to receive, and as what.
 pub(crate) enum Form {
@@ -29,7 +30,7 @@ pub(crate) enum Form {
     /// `recv_into`.
     Into { buffer: Py<PyAny>, nbytes: usize },
     /// `recv_batch`.
-    Batch { max: usize, multipart: bool },
+    Batch { max: usize, items: Items },
     /// `async for`: a message of one part is its bytes.
     Each,
 }
@@ -46,8 +47,8 @@ impl Form {
         if let Some((first, peer)) = core.next_part() {
             return self.take_rest(py, core, first, peer).map(Some);
         }
-        if let Form::Batch { max, multipart } = *self {
-            return take_batch(py, core, patience, max, multipart);
+        if let Form::Batch { max, items } = *self {
+            return take_batch(py, core, patience, max, items);
         }
         let named = !matches!(self, Form::Whole { copy: true, .. } | Form::Each);
         let Some((message, receipt)) = receive(py, core, patience, named)? else {
@@ -65,8 +66,8 @@ impl Form {
             let peer = receipt.peer();
             let first = core.begin_parts(message, peer.clone());
             Back::parts(vec![first], peer)
-        } else if matches!(self, Form::Into { .. }) {
-            Back::Kept(Box::new(Kept::Message(message, receipt)))
+        } else if matches!(self, Form::Into { .. }) || message.has_labels() {
+            Back::message(message, receipt)
         } else {
             Back::Copied(receipt)
         };
@@ -84,7 +85,8 @@ impl Form {
             Form::Part { copy: true, .. } => bytes(py, message.head()),
             Form::Part { track, .. } => {
                 let body = message.head().clone();
-                let frame = Frame::received(py, body, in_parts, receipt.peer(), track);
+                let labels = Labels::of(message);
+                let frame = Frame::received(py, body, in_parts, receipt.peer(), track, labels);
                 Ok(Bound::new(py, frame)?.into_any())
             }
             Form::Into { ref buffer, nbytes } => {
@@ -93,8 +95,7 @@ impl Form {
                 Ok(body.len().into_pyobject(py)?.into_any())
             }
             Form::Whole { copy: false, track } => {
-                let parts = message.clone().into_iter();
-                Ok(frames(py, parts, &receipt.peer(), track)?.into_any())
+                Ok(frames(py, message.clone(), &receipt.peer(), track)?.into_any())
             }
             Form::Whole { .. } | Form::Each | Form::Batch { .. } => {
                 item(py, message, !matches!(self, Form::Each))
@@ -141,7 +142,7 @@ impl Form {
             Form::Part { copy: true, .. } => bytes(py, &parts[0]),
             Form::Part { track, .. } => {
                 let part = parts[0].clone();
-                let frame = Frame::received(py, part, more, peer.clone(), track);
+                let frame = Frame::received(py, part, more, peer.clone(), track, None);
                 Ok(Bound::new(py, frame)?.into_any())
             }
             Form::Into { ref buffer, nbytes } => {
@@ -149,17 +150,14 @@ impl Form {
                 Ok(parts[0].len().into_pyobject(py)?.into_any())
             }
             Form::Whole { copy: false, track } => {
-                Ok(frames(py, parts.iter().cloned(), peer, track)?.into_any())
+                let message = Message::from_vec(parts.to_vec());
+                Ok(frames(py, message, peer, track)?.into_any())
             }
             Form::Whole { .. } => list_of_bytes(py, parts),
             Form::Each if parts.len() == 1 => bytes(py, &parts[0]),
             Form::Each => list_of_bytes(py, parts),
-            Form::Batch { multipart, .. } => {
-                let only = if multipart || parts.len() > 1 {
-                    list_of_bytes(py, parts)
-                } else {
-                    bytes(py, &parts[0])
-                };
+            Form::Batch { items, .. } => {
+                let only = items.make(py, &Message::from_vec(parts.to_vec()));
                 buffer::list_of(py, [only].into_iter()).map(Bound::into_any)
             }
         }
@@ -184,17 +182,17 @@ fn take_batch<'py>(
     core: &CoreSocket,
     patience: Patience,
     max: usize,
-    multipart: bool,
+    items: Items,
 ) -> PyResult<Option<(Bound<'py, PyAny>, Back)>> {
     let (batch, receipts) = match py.detach(|| core.recv_batch_with_receipts(max, Wait::Dont)) {
         Ok(received) => received,
         Err(error) if must_wait(&error, patience) => return Ok(None),
         Err(error) => return Err(raise(error)),
     };
-    let items = batch.iter().map(|message| item(py, message, multipart));
+    let items = batch.iter().map(|message| items.make(py, message));
     match buffer::list_of(py, items) {
         Ok(list) => {
-            let back = Back::CopiedBatch(Box::new(receipts));
+            let back = Back::batch(batch, receipts);
             Ok(Some((list.into_any(), back)))
         }
         Err(error) => {
@@ -409,19 +407,4 @@ fn count_object(py: Python<'_>, count: usize) -> PyResult<Py<PyAny>> {
 
 fn list_of_bytes<'py>(py: Python<'py>, parts: &[CoreFrame]) -> PyResult<Bound<'py, PyAny>> {
     Ok(buffer::list_of(py, parts.iter().map(|part| bytes(py, part)))?.into_any())
-}
-
-fn frames<'py>(
-    py: Python<'py>,
-    parts: impl ExactSizeIterator<Item = CoreFrame>,
-    peer: &Peer,
-    track: bool,
-) -> PyResult<Bound<'py, PyList>> {
-    let list = PyList::empty(py);
-    let last = parts.len() - 1;
-    for (index, part) in parts.enumerate() {
-        let frame = Frame::received(py, part, index < last, peer.clone(), track);
-        list.append(Bound::new(py, frame)?)?;
-    }
-    Ok(list)
 }

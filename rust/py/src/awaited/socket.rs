@@ -23,10 +23,12 @@ use crate::attempt::send_now;
 use crate::blocking::{Limit, deadline_in};
 use crate::buffer::{self, reclaim};
 use crate::error::{Failure, not_now, raise};
+use crate::frame::labels_of;
+use crate::labels::{Labels, label};
 use crate::socket::each::Each;
-use crate::socket::recv::{bytes, unread_parts};
+use crate::socket::recv::{Items, bytes, unread_parts};
 use crate::socket::{
-    DONTWAIT, RCVTIMEO, SNDMORE, SNDTIMEO, Socket, flags, is_there, millis, no_drafts, truth,
+    DONTWAIT, RCVTIMEO, SNDMORE, SNDTIMEO, Socket, flags, is_there, millis, truth,
 };
 
 #[doc = text!(AsyncSocket)]
@@ -432,7 +434,11 @@ impl AsyncSocket {
         let in_parts =
             more || core.is_sending_parts() || slf.get().counts.senders.load(Ordering::Relaxed) > 0;
         if in_parts {
-            let outgoing = Outgoing::Parts(message.into_iter().collect(), more, result);
+            let outgoing = if core.is_single_part() && !more {
+                Outgoing::One(Some(message), result, None)
+            } else {
+                Outgoing::Parts(message.into_iter().collect(), more, result)
+            };
             return AsyncSocket::send_parts(slf, core, outgoing, flags);
         }
         let result = result.into_bound(slf.py());
@@ -453,7 +459,24 @@ impl AsyncSocket {
             return AsyncSocket::send_frames(slf, core, message, flags, None);
         }
         let (frame, tracker) = base.take(slf.py(), data, copy, track)?;
-        AsyncSocket::send_frames(slf, core, Message::single(frame), flags, tracker)
+        let mut message = Message::single(frame);
+        label(&mut message, labels_of(data));
+        AsyncSocket::send_frames(slf, core, message, flags, tracker)
+    }
+
+    fn try_send_labelled<'py>(
+        slf: &Bound<'py, Self>,
+        data: &Bound<'py, PyAny>,
+        flags: i32,
+        copy: bool,
+        track: bool,
+        labels: Option<Box<Labels>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let (base, core) = AsyncSocket::opened(slf)?;
+        let (frame, tracker) = base.take(slf.py(), data, copy, track)?;
+        let mut message = Message::single(frame);
+        label(&mut message, labels);
+        AsyncSocket::send_frames(slf, core, message, flags, tracker)
     }
 
     fn try_send_multipart<'py>(
@@ -464,8 +487,10 @@ impl AsyncSocket {
         track: bool,
     ) -> PyResult<Bound<'py, PyAny>> {
         let (base, core) = AsyncSocket::opened(slf)?;
-        let (frames, tracker) = base.take_parts(slf.py(), parts, copy, track)?;
-        AsyncSocket::send_frames(slf, core, Message::from_vec(frames), flags, tracker)
+        let (frames, tracker, labels) = base.take_parts(slf.py(), parts, copy, track)?;
+        let mut message = Message::from_vec(frames);
+        label(&mut message, labels);
+        AsyncSocket::send_frames(slf, core, message, flags, tracker)
     }
 
     fn try_send_batch<'py>(
@@ -565,6 +590,7 @@ impl AsyncSocket {
                     return match bytes(slf.py(), message.head()) {
                         Ok(first) => {
                             let back = match message.len() {
+                                1 if message.has_labels() => Back::message(message, receipt),
                                 1 => Back::Copied(receipt),
                                 _ => form::begin(core, message),
                             };
@@ -614,20 +640,23 @@ impl AsyncSocket {
     }
 
     #[doc = text!(AsyncSocket::recv_batch)]
-    #[pyo3(signature = (max_messages=1024, timeout=None, flags=0, *, multipart=false))]
+    #[pyo3(signature = (max_messages=1024, timeout=None, flags=0, *, multipart=false, copy=true))]
+    #[allow(clippy::too_many_arguments, reason = "keywords in Python")]
     fn recv_batch<'py>(
         slf: &Bound<'py, Self>,
         #[pyo3(from_py_with = arguments::max_messages)] max_messages: i64,
         #[pyo3(from_py_with = arguments::timeout)] timeout: Option<f64>,
         #[pyo3(from_py_with = flags::of_recv)] flags: i32,
         #[pyo3(from_py_with = arguments::multipart)] multipart: bool,
+        #[pyo3(from_py_with = arguments::copies)] copy: bool,
     ) -> PyResult<Bound<'py, PyAny>> {
         let max = match usize::try_from(max_messages) {
             Ok(max) if max > 0 => max,
             _ => return Err(PyValueError::new_err("max_messages must be at least 1")),
         };
         let timeout = timeout.map(|timeout| millis(Some(timeout)));
-        AsyncSocket::receive(slf, Form::Batch { max, multipart }, flags, timeout)
+        let items = Items { multipart, copy };
+        AsyncSocket::receive(slf, Form::Batch { max, items }, flags, timeout)
     }
 
     /// The socket itself: `async for` receives messages until the socket is closed.
@@ -655,10 +684,15 @@ impl AsyncSocket {
         routing_id: Option<&Bound<'py, PyAny>>,
         group: Option<&Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        if routing_id.is_some() || group.is_some() {
-            return AsyncSocket::failed(slf, no_drafts());
-        }
         let (copy, track) = (truth(copy, true)?, truth(track, false)?);
+        if routing_id.is_some() || group.is_some() {
+            return AsyncSocket::opened(slf)
+                .and_then(|(_, core)| Labels::given(core, labels_of(data), routing_id, group))
+                .and_then(|labels| {
+                    AsyncSocket::try_send_labelled(slf, data, flags, copy, track, labels)
+                })
+                .or_else(|error| AsyncSocket::failed(slf, error));
+        }
         AsyncSocket::try_send(slf, data, flags, copy, track)
             .or_else(|error| AsyncSocket::failed(slf, error))
     }

@@ -6,23 +6,32 @@ use pyo3::types::{PyList, PyTuple};
 use zeroxide::{Frame as CoreFrame, Message};
 
 use crate::buffer;
-use crate::frame::Frame;
+use crate::frame::{Frame, labels_of};
+use crate::labels::label;
 
 /// A message of a batch.
 pub(crate) fn message_of(py: Python<'_>, message: &Bound<'_, PyAny>) -> PyResult<Message> {
     if !is_there(message) {
-        return Ok(Message::single(part_of(message)?));
+        let mut made = Message::single(part_of(message)?);
+        label(&mut made, labels_of(message));
+        return Ok(made);
     }
     let mut frames = Vec::with_capacity(expected(message));
+    let mut labels = None;
     for (index, part) in message.try_iter()?.enumerate() {
         let part = part?;
+        if index == 0 {
+            labels = labels_of(&part);
+        }
         let frame = part_of(&part).map_err(|error| in_part(py, index, &part, error))?;
         buffer::push(&mut frames, frame)?;
     }
     if frames.is_empty() {
         return Err(PyValueError::new_err("a message has at least one part"));
     }
-    Ok(Message::from_vec(frames))
+    let mut made = Message::from_vec(frames);
+    label(&mut made, labels);
+    Ok(made)
 }
 
 fn part_of(data: &Bound<'_, PyAny>) -> PyResult<CoreFrame> {

@@ -14,6 +14,7 @@ use crate::blocking::{self, Limit, retry};
 use crate::buffer::{self, reclaim};
 use crate::error::{not_now, raise, raise_of};
 use crate::frame::Frame;
+use crate::labels::Labels;
 
 /// The number of RCVTIMEO.
 pub(crate) const RCVTIMEO: i32 = 27;
@@ -54,15 +55,17 @@ impl Socket {
     ) -> PyResult<Bound<'py, PyAny>> {
         reclaim();
         let core = self.core()?;
-        let (frame, peer) = match core.next_part() {
-            Some(part) => part,
+        let (frame, peer, labels) = match core.next_part() {
+            Some((frame, peer)) => (frame, peer, None),
             None => {
                 let (message, peer) = Socket::recv_whole_from(core, py, flags)?;
-                (core.begin_parts(message, peer.clone()), peer)
+                let labels = Labels::of(&message);
+                (core.begin_parts(message, peer.clone()), peer, labels)
             }
         };
         let more = core.rcvmore();
-        Ok(Bound::new(py, Frame::received(py, frame, more, peer, track))?.into_any())
+        let frame = Frame::received(py, frame, more, peer, track, labels);
+        Ok(Bound::new(py, frame)?.into_any())
     }
 
     pub(super) fn recv_parts<'py>(
@@ -97,13 +100,7 @@ impl Socket {
                 false => unread(core, [message]),
             });
         }
-        let list = PyList::empty(py);
-        let last = message.len() - 1;
-        for (index, frame) in message.into_iter().enumerate() {
-            let frame = Frame::received(py, frame, index < last, peer.clone(), track);
-            list.append(Bound::new(py, frame)?)?;
-        }
-        Ok(list)
+        frames(py, message, &peer, track)
     }
 
     pub(super) fn recv_many<'py>(
@@ -112,7 +109,7 @@ impl Socket {
         max: i64,
         timeout: Option<i64>,
         flags: i32,
-        multipart: bool,
+        items: Items,
     ) -> PyResult<Bound<'py, PyList>> {
         reclaim();
         let core = self.core()?;
@@ -141,7 +138,7 @@ impl Socket {
         {
             batch.extend(received);
         }
-        let items = batch.iter().map(|message| item(py, message, multipart));
+        let items = batch.iter().map(|message| items.make(py, message));
         buffer::list_of(py, items).inspect_err(|_| {
             let mut messages = batch.into_iter();
             if let Some(peer) = rest_of {
@@ -278,7 +275,52 @@ fn parts<'py>(py: Python<'py>, message: &Message) -> PyResult<Bound<'py, PyList>
     buffer::list_of(py, message.iter().map(|frame| bytes(py, frame)))
 }
 
-/// A message as an item of a batch.
+/// A message as frames.
+pub(crate) fn frames<'py>(
+    py: Python<'py>,
+    message: Message,
+    peer: &Option<Arc<PeerInfo>>,
+    track: bool,
+) -> PyResult<Bound<'py, PyList>> {
+    let list = PyList::empty(py);
+    let mut labels = Labels::of(&message);
+    let last = message.len() - 1;
+    for (index, frame) in message.into_iter().enumerate() {
+        let more = index < last;
+        let frame = Frame::received(py, frame, more, peer.clone(), track, labels.take());
+        list.append(Bound::new(py, frame)?)?;
+    }
+    Ok(list)
+}
+
+/// The form of the messages of a batch.
+#[derive(Clone, Copy)]
+pub(crate) struct Items {
+    /// Whether each is a list.
+    pub(crate) multipart: bool,
+    /// Whether parts are `bytes`, and not frames.
+    pub(crate) copy: bool,
+}
+
+impl Items {
+    /// A message as an item of a batch.
+    pub(crate) fn make<'py>(
+        self,
+        py: Python<'py>,
+        message: &Message,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        if self.copy {
+            return item(py, message, self.multipart);
+        }
+        let frames = frames(py, message.clone(), &None, false)?;
+        if self.multipart || message.len() > 1 {
+            return Ok(frames.into_any());
+        }
+        frames.get_item(0)
+    }
+}
+
+/// A message as an item of a batch of `bytes`.
 pub(crate) fn item<'py>(
     py: Python<'py>,
     message: &Message,

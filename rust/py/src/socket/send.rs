@@ -1,6 +1,6 @@
 //! Sending.
 
-use pyo3::exceptions::{PyIndexError, PyMemoryError, PyRuntimeError, PyTypeError, PyValueError};
+use pyo3::exceptions::{PyIndexError, PyMemoryError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList, PyTuple};
 use zeroxide::binding::{Attempt, Direction, SocketInternals, deferring_wakes};
@@ -14,14 +14,18 @@ use crate::begun::{self, Begun};
 use crate::blocking::{self, Step, retry};
 use crate::buffer::{self, reclaim};
 use crate::error::{not_now, raise, raise_of};
-use crate::frame::{Frame, tracker_for};
+use crate::frame::{Frame, labels_of, tracker_for};
 use crate::installed::installed;
+use crate::labels::{Labels, label};
 
 /// The number of SNDTIMEO.
 pub(crate) const SNDTIMEO: i32 = 28;
 
 /// Signals such as Ctrl-C are handled once per this many parts of a message.
 const PARTS_PER_LOOK: usize = 4096;
+
+/// The parts of a message, the result of sending them, and the labels of the first part.
+pub(crate) type Taken = (Vec<CoreFrame>, Option<Py<PyAny>>, Option<Box<Labels>>);
 
 impl Socket {
     #[inline]
@@ -45,12 +49,28 @@ impl Socket {
             Socket::send_whole(core, py, message, flags)?;
             return Ok(None);
         }
+        let labels = labels_of(data);
+        self.send_labelled(py, data, flags, copy, track, labels)
+    }
+
+    pub(super) fn send_labelled(
+        &self,
+        py: Python<'_>,
+        data: &Bound<'_, PyAny>,
+        flags: i32,
+        copy: bool,
+        track: bool,
+        labels: Option<Box<Labels>>,
+    ) -> PyResult<Option<Py<PyAny>>> {
+        let core = self.core()?;
         let (frame, tracker) = self.take(py, data, copy, track)?;
         // `take` may have run Python code.
         if flags & SNDMORE != 0 || core.is_sending_parts() {
             Socket::send_part(core, py, frame, flags & SNDMORE != 0, flags)?;
         } else {
-            Socket::send_whole(core, py, Message::single(frame), flags)?;
+            let mut message = Message::single(frame);
+            label(&mut message, labels);
+            Socket::send_whole(core, py, message, flags)?;
         }
         Ok(tracker)
     }
@@ -65,7 +85,7 @@ impl Socket {
     ) -> PyResult<Option<Py<PyAny>>> {
         reclaim();
         let core = self.core()?;
-        let (frames, tracker) = self.take_parts(py, parts, copy, track)?;
+        let (frames, tracker, labels) = self.take_parts(py, parts, copy, track)?;
         if flags & SNDMORE != 0 || core.is_sending_parts() {
             let last = frames.len() - 1;
             for (index, frame) in frames.into_iter().enumerate() {
@@ -73,7 +93,9 @@ impl Socket {
                 Socket::send_part(core, py, frame, more, flags)?;
             }
         } else {
-            Socket::send_whole(core, py, Message::from_vec(frames), flags)?;
+            let mut message = Message::from_vec(frames);
+            label(&mut message, labels);
+            Socket::send_whole(core, py, message, flags)?;
         }
         Ok(tracker)
     }
@@ -91,18 +113,19 @@ impl Socket {
         if !core.is_sending_parts() {
             return Ok(None);
         }
-        let (frames, tracker) = this.take_parts(py, parts, copy, track)?;
+        let (frames, tracker, _) = this.take_parts(py, parts, copy, track)?;
         LastPart::new(slf, core.complete(frames), tracker).map(Some)
     }
 
-    /// The parts of a message, and the result of sending them.
+    /// The parts of a message, the result of sending them, and the labels of the first part.
     pub(crate) fn take_parts(
         &self,
         py: Python<'_>,
         parts: &Bound<'_, PyAny>,
         copy: bool,
         track: bool,
-    ) -> PyResult<(Vec<CoreFrame>, Option<Py<PyAny>>)> {
+    ) -> PyResult<Taken> {
+        let mut labels = None;
         let mut frames = Vec::with_capacity(expected(parts));
         let mut trackers = Vec::new();
         let all = parts.try_iter().map_err(|error| not_parts(parts, error))?;
@@ -115,6 +138,9 @@ impl Socket {
             if copy && part.is_exact_instance_of::<PyBytes>() {
                 buffer::push(&mut frames, buffer::copied(&part)?)?;
                 continue;
+            }
+            if index == 0 {
+                labels = labels_of(&part);
             }
             let (frame, tracker) = self.take(py, &part, copy, track).map_err(|error| {
                 if buffer::is_one_body(parts) {
@@ -134,7 +160,7 @@ impl Socket {
                 false => error,
             });
         }
-        Ok((frames, merge_trackers(py, trackers, track)?))
+        Ok((frames, merge_trackers(py, trackers, track)?, labels))
     }
 
     /// The messages of a batch.
@@ -429,11 +455,6 @@ fn plain<'py>(messages: &Bound<'py, PyAny>) -> Option<Bound<'py, PyTuple>> {
     all.iter_borrowed()
         .all(|item| item.is_exact_instance_of::<PyBytes>())
         .then_some(all)
-}
-
-/// The error for arguments of draft sockets.
-pub(crate) fn no_drafts() -> PyErr {
-    PyRuntimeError::new_err("routing_id and group belong to draft sockets, which are not built in")
 }
 
 /// The error for an argument that is not a list of parts.

@@ -1,0 +1,28 @@
+//! Messages that a socket sends or receives of its own accord when connections begin and end.
+
+use bytes::Bytes;
+use zeroxide_proto::frame::Frame;
+use zeroxide_proto::message::Message;
+
+use super::Options;
+
+impl Options {
+    /// The first message to a peer.
+    pub(crate) fn hello(&self) -> Option<Message> {
+        said(&self.hello_msg).filter(|_| !self.is_raw())
+    }
+
+    /// The last message from a peer that had connected to this socket.
+    pub(crate) fn on_left(&self) -> Option<Message> {
+        said(&self.disconnect_msg)
+    }
+
+    /// The message after the loss of a connection that this socket has made, and makes again.
+    pub(crate) fn on_lost(&self) -> Option<Message> {
+        said(&self.hiccup_msg)
+    }
+}
+
+fn said(body: &Bytes) -> Option<Message> {
+    (!body.is_empty()).then(|| Message::single(Frame::from_bytes(body.clone())))
+}
