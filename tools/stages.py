@@ -18,6 +18,7 @@ import sysconfig
 from collections.abc import Callable
 from pathlib import Path
 
+import libzmq_drafts as drafts
 import release
 from stage_runner import ROOT, Failed, Runner, Stage, run, without
 
@@ -231,6 +232,11 @@ def tests(
     return run
 
 
+def libzmq_drafts(runner: Runner) -> None:
+    """Builds a peer with draft sockets for the stage `interop`, which skips its tests without it."""
+    runner.sh(sys.executable, "tools/libzmq_drafts.py")
+
+
 def other_crate(runner: Runner) -> None:
     """Builds an extension module with a transport, a pattern and a mechanism of other crates, and uses it with the installed package."""
     build = ("cargo", "build", "--locked", "--profile", "quick", "-p", "zeroxide-extensions-python")
@@ -311,6 +317,7 @@ QUICK = [
     Stage("install", install(QUICK_WHEELS), ("wheel",)),
 ]
 WHEEL_ALONE = Stage("wheel, alone", release.try_wheel(QUICK_WHEELS), ("wheel",))
+DRAFTS = Stage("libzmq with drafts", libzmq_drafts, skip=without(*drafts.TOOLS))
 INTEROP = Stage(
     "interop", tests("python/interop"), ("install",), without_path("tests/python/interop")
 )
@@ -346,6 +353,7 @@ TEST = [
     Stage("stubs", stubs, ("install",), without_path("python/zeroxide/_native.pyi")),
     Stage("bench harness", bench_smoke, ("install",), without_path("benches/python/bench.py")),
     Stage("other crate", other_crate, ("install",), without_path("examples/extensions", "cargo")),
+    DRAFTS,
     INTEROP,
     Stage(
         "same, on pyzmq",
