@@ -190,7 +190,7 @@ def test_a_reply_before_the_last_part_of_the_request(blocking):
     rep.recv()
     out_of_turn(
         blocking,
-        "the last message must be received to its end first; recv_multipart takes all of its parts",
+        "the rest of the last message must be received first; recv_multipart takes all of its parts",
         lambda: rep.send(b"reply"),
     )
 

@@ -1,13 +1,13 @@
 //! Sockets: the application's side of pipes and patterns.
 //!
-//! Any thread may use any socket. A call holds the socket's lock only while it looks at queues; a blocked call holds
-//! nothing and waits on the socket's [`Signal`](crate::signal::Signal). Whole messages are atomic. Parts sent with
-//! `more` gather per thread and enter the pattern with the last one; the frames that remain of a message belong to the
-//! thread that took its first.
+//! Any thread may use any socket. A call holds the socket's lock only while it looks at queues. A blocked call holds no
+//! lock and waits on the socket's [`Signal`](crate::signal::Signal). Whole messages are atomic. Parts sent with `more`
+//! are gathered per thread and enter the pattern together with the last part. The remaining frames of a received
+//! message belong to the thread that took its first frame.
 //!
-//! What happens to pipes arrives in the socket's own mailbox. Whoever posts something that must not wait for the
-//! application's next call (a new pipe, a finished handshake, a subscription) works the mailbox off itself if the lock
-//! is free, and otherwise leaves it to the holder, who looks again after unlocking.
+//! Pipe events arrive in the socket's own mailbox. Some of them (a new pipe, a finished handshake, a subscription) must
+//! not wait for the application's next call. The thread that posts such an event processes the mailbox itself if the
+//! lock is free. Otherwise the holder of the lock does, because it checks the mailbox again after unlocking.
 
 mod binding;
 mod calls;
@@ -74,22 +74,22 @@ use crate::sys::thread::{self, ThreadSettings};
 /// How long a call may wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wait {
-    /// Not at all: `Again` if it would have to.
+    /// Not at all: a call that would have to wait fails with `Again`.
     Dont,
-    /// As SNDTIMEO or RCVTIMEO says.
+    /// As long as SNDTIMEO or RCVTIMEO allows.
     Default,
-    /// Until a point in time, then `Again`.
+    /// Until a point in time; then the call fails with `Again`.
     Until(Instant),
-    /// For ever.
+    /// Forever.
     Forever,
 }
 
-/// A message that was not sent, given back with the reason.
+/// A message that was not sent, returned with the reason.
 #[derive(Debug)]
 pub struct SendError {
-    /// The message as it was handed in.
+    /// The message as it was passed to the call.
     pub message: Message,
-    /// Why.
+    /// The reason.
     pub error: Error,
 }
 
@@ -111,7 +111,7 @@ impl From<SendError> for Error {
     }
 }
 
-/// A socket. Clones are the same socket; it closes with [`close`](Self::close) or with its last clone.
+/// A socket. Clones refer to the same socket. It closes with [`close`](Self::close), or when its last clone is dropped.
 #[derive(Clone)]
 pub struct Socket {
     handle: Arc<Handle>,
@@ -124,13 +124,14 @@ struct Handle {
 impl Drop for Handle {
     fn drop(&mut self) {
         if !self.core.registry.is_own_process() {
-            // A forked child: the pipes and locks in here are copies in whatever state the fork met them, and the
-            // descriptors are the parent's too. Nothing of it may be touched, not even to tidy up.
+            // A forked child: the pipes and locks in here are copies in the state in which the fork found them, and the
+            // parent uses the same descriptors. Nothing here may be touched, not even to clean up.
             mem::forget(self.core.clone());
             return;
         }
         if is_waking() {
-            // The last handle was in a task that its waker dropped. This thread may hold locks that closing takes.
+            // The last handle was in a task that its waker dropped. This thread may hold locks that closing the socket
+            // acquires.
             let core = self.core.clone();
             let settings = ThreadSettings {
                 name: "zeroxide/closer".to_owned(),
@@ -164,12 +165,12 @@ impl Socket {
         &self.handle.core
     }
 
-    /// What is woken whenever something happens to the socket.
+    /// The signal that is woken whenever something happens to the socket.
     pub(crate) fn signal(&self) -> &Signal {
         &self.core().signal
     }
 
-    /// Somebody watches from now on: see [`Core::release_line`].
+    /// Called when a watcher is added: see [`Core::release_line`].
     pub(crate) fn release_line(&self) {
         let core = self.core();
         core.release_line(&core.lock());
@@ -180,22 +181,22 @@ impl Socket {
         self.core().registry.is_own_process()
     }
 
-    /// A number that is the same for all clones and no other socket.
+    /// Returns a number that all clones of this socket share, and that no other socket has.
     pub fn id(&self) -> usize {
         Arc::as_ptr(&self.handle) as usize
     }
 
-    /// Its pattern.
+    /// Returns the specification of the socket's pattern.
     pub(crate) fn spec(&self) -> &'static PatternSpec {
         self.core().spec()
     }
 
-    /// Its type.
+    /// Returns the socket's type.
     pub fn socket_type(&self) -> SocketType {
         self.core().spec().socket_type
     }
 
-    /// Whether it was closed.
+    /// Whether the socket was closed.
     pub fn is_closed(&self) -> bool {
         self.core().is_closed()
     }
@@ -219,9 +220,9 @@ impl Socket {
     /// ```
     ///
     /// # Errors
-    /// The message comes back with the reason: `Again` when no peer can take it in time, `Interrupted` when a signal
-    /// handler ran (call again), `Terminated`, `NotSocket` after close, `NotSupported` and `Fsm` by the pattern's rules,
-    /// `HostUnreachable` for an unknown routing id where that is an error.
+    /// The message is returned with the reason: `Again` when no peer can accept it in time, `Interrupted` when a signal
+    /// handler ran (call again), `Terminated`, `NotSocket` after close, `NotSupported` and `Fsm` if the pattern does
+    /// not allow sending, `HostUnreachable` for an unknown routing id where that is an error.
     #[inline]
     pub fn send(
         &self,
@@ -253,7 +254,7 @@ impl Socket {
         }
     }
 
-    /// Sends a message that could not be sent when the ticket was taken.
+    /// Waits with a message that could not be sent when the ticket was taken, and sends it.
     #[cold]
     fn send_waiting(
         &self,
@@ -285,12 +286,12 @@ impl Socket {
     /// Receives a whole message.
     ///
     /// # Errors
-    /// `Again` when none came in time; otherwise as [`send`](Self::send).
+    /// `Again` when no message arrived in time; otherwise the errors of [`send`](Self::send).
     pub fn recv(&self, wait: Wait) -> Result<Message> {
         self.recv_with(wait, |_, message, _| message)
     }
 
-    /// Receives a whole message and learns who it is from, as far as that is known.
+    /// Receives a whole message, and returns the peer that sent it, if that is known.
     ///
     /// # Errors
     /// As [`recv`](Self::recv).
@@ -340,8 +341,8 @@ impl Socket {
         }
     }
 
-    /// Sends messages in order until one would have to wait longer than `wait`; whatever was sent is published at
-    /// once. Returns how many were sent and, unless all were, the message that was not and the reason.
+    /// Sends messages in order until one would have to wait longer than `wait`. The messages that were sent are
+    /// published together. Returns how many were sent and, unless all were, the first unsent message with the reason.
     pub fn send_batch(
         &self,
         messages: impl IntoIterator<Item: Into<Message>>,
@@ -385,7 +386,7 @@ impl Socket {
         (sent, None)
     }
 
-    /// Receives up to `max` messages: waits for the first as `wait` says, then takes what is there.
+    /// Receives up to `max` messages: waits for the first as `wait` allows, then takes those that have already arrived.
     ///
     /// # Errors
     /// As [`recv`](Self::recv), for the first message.
@@ -393,7 +394,7 @@ impl Socket {
         self.recv_batch_with(max, wait, |_, message, _| message)
     }
 
-    /// Receives up to `max` messages and learns who they are from.
+    /// Receives up to `max` messages, and returns the peer that sent each.
     ///
     /// # Errors
     /// As [`recv`](Self::recv), for the first message.
@@ -423,7 +424,8 @@ impl Socket {
         Ok(batch)
     }
 
-    /// Waits until the socket is ready for something of `wanted`. An empty answer means that the time is over.
+    /// Waits until the socket is ready for one of the events in `wanted`. Returns an empty set when the timeout has
+    /// expired.
     ///
     /// # Errors
     /// `Interrupted`, `Terminated`, `NotSocket`.
@@ -444,7 +446,8 @@ impl Socket {
         }
     }
 
-    /// What the socket is ready for now. Parts of a message that are left for this thread can be received.
+    /// Returns the events that the socket is ready for now. It is readable if parts of a message are left for this
+    /// thread.
     ///
     /// # Errors
     /// `Terminated`, `NotSocket`.
@@ -454,11 +457,12 @@ impl Socket {
         Ok(core.tell_events(&mut state))
     }
 
-    /// A descriptor that is readable for as long as the socket has something to receive (parts that are left for a
-    /// thread included), or has become able to send since [`events`](Self::events) was last asked. For other event loops; do not read, write or close it.
+    /// Returns a descriptor that is readable while the socket has something to receive (including parts that are left
+    /// for a thread), or if it has become able to send since [`events`](Self::events) was last called. It is meant for
+    /// other event loops; do not read, write or close it.
     ///
     /// # Errors
-    /// What the system says when it cannot be made; `Terminated`, `NotSocket`.
+    /// The system's error if the descriptor cannot be created; `Terminated`, `NotSocket`.
     pub fn fd(&self) -> Result<RawFd> {
         let core = self.core();
         let mut state = core.lock_open()?;
@@ -471,15 +475,16 @@ impl Socket {
 
     // ---- parts -----------------------------------------------------------------------------------------------------
 
-    /// Sends one part; the message goes with the part that has no `more`. Parts gather per calling thread.
+    /// Sends one part. The message is sent with the part that has no `more`. Parts are gathered per calling thread.
     ///
-    /// The first part waits for what the message would have to wait for, and fails for what would stop it: who sends in
-    /// parts expects that what was begun can be finished. Should the room be gone when the last part comes, that waits,
-    /// too.
+    /// The first part waits or fails as the whole message would, because a caller that sends in parts expects that a
+    /// message it has begun can be finished. If there is no room any more when the last part follows, the last part
+    /// waits, too.
     ///
     /// # Errors
-    /// As [`send`](Self::send), whatever the part: the message is over, and comes back with all its parts. What this
-    /// thread sends next begins another one. To go on with it, [`send`](Self::send) it as a whole.
+    /// As [`send`](Self::send), for any part. The message is then over, and is returned with all its parts. The next
+    /// part that this thread sends begins another message. To send the returned message after all, pass it to
+    /// [`send`](Self::send) as a whole.
     pub fn send_part(
         &self,
         frame: impl Into<Frame>,
@@ -506,8 +511,9 @@ impl Socket {
         self.send_message(self.complete([frame]), wait)
     }
 
-    /// Waits until there is room for a message, for who can fetch one only then. Where room depends on the message, as with
-    /// ROUTER_MANDATORY, this does not wait; neither does it keep the room from others who send.
+    /// Waits until there is room for a message. It is meant for callers that can only fetch a message once there is
+    /// room. Where the room depends on the message, as with ROUTER_MANDATORY, this does not wait. The room is not
+    /// reserved: another sender may use it.
     ///
     /// # Errors
     /// As [`send`](Self::send).
@@ -541,7 +547,8 @@ impl Socket {
         }
     }
 
-    /// Receives one part: the next of the message that this thread is in, else the first of the next message.
+    /// Receives one part: the next part of the message that this thread is receiving, or else the first part of the
+    /// next message.
     ///
     /// # Errors
     /// As [`recv`](Self::recv).
@@ -572,7 +579,7 @@ fn outcome(woken: Woken) -> Result<()> {
     }
 }
 
-/// The point in time until which a call may wait; `None` = for ever.
+/// The point in time until which a call may wait; `None` means forever.
 fn limit(wait: Wait, default: Option<Duration>) -> Option<Instant> {
     match wait {
         Wait::Dont => Some(clock::now()),

@@ -1,9 +1,10 @@
-//! Calls that return futures, for asyncio and the loops built like it.
+//! Calls that return futures, for asyncio and for event loops with the same interface.
 //!
-//! A call tries at once, and returns a [`Ready`](ready::Ready) if that was enough: no loop, no `asyncio.Future`, no
-//! Python code. Otherwise it joins the [`Lane`](lane::Lane) of the loop it was made in: the queue of the calls that wait
-//! there, served in order whenever something happens to the socket. However many messages a burst brings, the loop wakes
-//! once for it. [`turn`] sees to it that results which are there at once do not keep the loop from turning.
+//! A call makes its first attempt at once. If that succeeds, the call returns a [`Ready`](ready::Ready): no loop, no
+//! `asyncio.Future`, no Python code. Otherwise the call joins the [`Lane`](lane::Lane) of the loop that it was made in.
+//! A lane is the queue of the calls that wait in that loop. They are served in order whenever something happens to the
+//! socket. However many messages a burst brings, it wakes the loop only once. [`turn`] ensures that immediate results
+//! do not keep the loop from turning.
 
 pub(crate) mod back;
 pub(crate) mod form;

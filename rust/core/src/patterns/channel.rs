@@ -9,7 +9,7 @@ use crate::patterns::pipe_set::{DropReason, PipeSet};
 use crate::patterns::{Pattern, PatternSpec, single_part};
 use crate::pipe::PipeId;
 
-/// A PAIR, and the message that it has found but not given out yet.
+/// A PAIR, and a message that was received from it, but not returned to the application yet.
 #[derive(Default)]
 struct Channel {
     pair: Pair,

@@ -46,7 +46,8 @@ fn no_group(group: &[u8]) -> Error {
     )
 }
 
-/// A message is the group and the body. A radio may have sent it before it learned that the group was left.
+/// Checks that a message consists of a joined group and a body. A radio may have sent it before it learned that the
+/// group was left.
 fn admit(
     groups: &BTreeSet<Box<[u8]>>,
     message: &mut Message,
@@ -79,7 +80,8 @@ impl Pattern for Dish {
         self.inbound.insert(id);
     }
 
-    /// A radio that connects or reconnects knows no groups yet. They are exempt from the high-water mark.
+    /// A radio that connects or reconnects knows no groups yet, and gets all of them. They are exempt from the
+    /// high-water mark.
     fn ready(&mut self, pipes: &mut PipeSet, id: PipeId) {
         self.connected.insert(id);
         for group in &self.groups {

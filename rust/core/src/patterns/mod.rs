@@ -97,7 +97,7 @@
 //! # }
 //! ```
 //!
-//! [`Rig`] is for tests: most of what a pattern does shows without a socket.
+//! [`Rig`] is for tests, because most of the behaviour of a pattern can be tested without a socket.
 //!
 //! # Rules
 //!
@@ -319,7 +319,7 @@ pub trait Pattern: Send {
     /// Joins a group.
     ///
     /// # Errors
-    /// `NotSupported` if the pattern has no groups, `Invalid` if it is a member already or the group has no valid name.
+    /// `NotSupported` if the pattern has no groups, `Invalid` if the group is already joined or its name is invalid.
     fn join(&mut self, pipes: &mut PipeSet, group: &[u8]) -> Result<()> {
         let _ = (pipes, group);
         Err(Error::new(ErrorKind::NotSupported))
@@ -328,7 +328,7 @@ pub trait Pattern: Send {
     /// Leaves a group.
     ///
     /// # Errors
-    /// `NotSupported` if the pattern has no groups, `Invalid` if it is no member.
+    /// `NotSupported` if the pattern has no groups, `Invalid` if the group is not joined.
     fn leave(&mut self, pipes: &mut PipeSet, group: &[u8]) -> Result<()> {
         let _ = (pipes, group);
         Err(Error::new(ErrorKind::NotSupported))

@@ -187,7 +187,7 @@ mod tests {
             rig.settle();
             assert_eq!(rig.recv_all(), expected[count..]);
             assert!(rig.is_empty());
-            // One that nothing was received from yet.
+            // A connection from which no message was received yet.
             let id = rig.accept("b");
             rig.far_close(id);
             rig.settle();
@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn a_router_tells_a_lost_connection_from_its_successor_and_keeps_room_for_one_of_them() {
+    fn a_router_distinguishes_a_lost_connection_from_its_successor_and_stores_only_one() {
         let mut rig = Rig::new(&ROUTER);
         rig.set(PatternOption::RouterNotify(2)).unwrap();
         let id = rig.connect();
@@ -267,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn a_raw_router_that_ends_a_connection_hears_no_more_of_it() {
+    fn a_raw_router_that_closes_a_connection_gets_no_notice_of_its_end() {
         let mut rig = raw_router();
         let id = rig.accept("");
         let (name, _) = rig.recv_message().unwrap();
@@ -284,7 +284,7 @@ mod tests {
     }
 
     #[test]
-    fn a_raw_router_tells_a_lost_connection_from_its_successor() {
+    fn a_raw_router_distinguishes_a_lost_connection_from_its_successor() {
         let mut rig = raw_router();
         let id = rig.connect();
         rig.ready(id, "");

@@ -8,7 +8,7 @@ use crate::patterns::pipe_set::{DoomReason, PipeSet};
 use crate::patterns::{Pattern, PatternSpec};
 use crate::pipe::PipeId;
 
-/// Also the larger part of CHANNEL.
+/// The behaviour of PAIR, on which CHANNEL is based.
 #[derive(Default)]
 pub(super) struct Pair {
     current: Option<PipeId>,
@@ -29,7 +29,7 @@ impl Pair {
             return false;
         }
         if pipe.is_finished() {
-            // Nothing else would look at it any more.
+            // No other call would check this pipe again.
             pipes.check_read(current);
             return true;
         }

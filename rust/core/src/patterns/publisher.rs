@@ -127,8 +127,8 @@ impl Publisher {
         self.send_marked(pipes, message, |_| {})
     }
 
-    /// Sends to the peers that have a prefix of this topic, or all of it. `wrap` makes of the message what they get, once it
-    /// is certain that there are such peers, and that none has to be waited for.
+    /// Sends to the peers that have subscribed to a prefix of this topic, or to all of it. `wrap` turns the message
+    /// into what they get. It is only called if there are such peers and none of them has to be waited for.
     pub(super) fn send_under(
         &mut self,
         pipes: &mut PipeSet,

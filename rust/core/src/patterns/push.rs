@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn several_that_are_all_full_are_as_good_as_none() {
+    fn several_full_pullers_are_the_same_as_none() {
         let mut rig = Rig::with_hwm(&PUSH, 1);
         let pullers: Vec<_> = (0..3).map(|_| rig.accept("")).collect();
         for n in 0..3 {

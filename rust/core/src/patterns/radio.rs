@@ -1,7 +1,7 @@
 //! RADIO: sends each message to the members of its group, and never waits.
 //!
-//! The message of a group is two frames: the group, then the body. Groups are topics of a [`Publisher`] that end in a zero
-//! byte. No group has one inside, so such a topic is the prefix of no other.
+//! The message of a group has two frames: the group, then the body. Groups are topics of a [`Publisher`], followed by a
+//! zero byte. No group contains a zero byte, so such a topic is never a prefix of another one.
 
 use zeroxide_proto::frame::{Frame, FrameKind};
 use zeroxide_proto::message::{GROUP_MAX, Message};
@@ -23,7 +23,7 @@ struct Radio {
     away: Ring,
 }
 
-/// A group as a topic.
+/// The topic of a group.
 struct Topic {
     bytes: [u8; GROUP_MAX + 1],
     len: usize,
@@ -47,7 +47,7 @@ impl Topic {
 }
 
 impl Radio {
-    /// Processes what a peer joins and leaves.
+    /// Processes the requests of a peer to join and leave groups.
     fn listen(&mut self, pipes: &mut PipeSet, id: PipeId) {
         while pipes.check_read(id) {
             let Some(message) = pipes.read(id) else {

@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn visiting_turns_nothing() {
+    fn visiting_does_not_move_the_front() {
         let mut ring = Ring::default();
         let visited = |ring: &Ring| {
             let mut seen = Vec::new();
@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn a_place_that_was_given_away_is_another_pipe() {
+    fn a_pipe_that_reuses_an_index_is_another_pipe() {
         let mut ring = Ring::default();
         ring.insert(id(1));
         let later = PipeId(2 << 32 | 1);
@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn agrees_with_a_deque_whatever_happens() {
+    fn agrees_with_a_deque_after_random_operations() {
         let mut ring = Ring::default();
         let mut model = VecDeque::new();
         let mut state = 1u64;

@@ -98,7 +98,7 @@ impl RouterTable {
         self.insert_generated(pipe, 0);
     }
 
-    /// Gives the next number to the pipe's peer, which is not 0.
+    /// Gives the next number, which is never 0, to the pipe's peer.
     pub(super) fn insert_number(&mut self, pipe: PipeId) {
         self.insert_generated(pipe, 1);
     }
@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_count_up_from_somewhere_and_leave_out_zero() {
+    fn numbers_increase_and_skip_zero() {
         let mut table = RouterTable::new();
         table.next_automatic = u32::MAX;
         for n in 0..3 {

@@ -1,5 +1,5 @@
-//! SERVER: each message, a single part, goes to the client whose number it has as its routing id, and each received
-//! message has that of its sender.
+//! SERVER: each message has a single part, and goes to the client whose number is its routing id. Each received message
+//! has the number of its sender.
 
 use zeroxide_proto::message::Message;
 use zeroxide_proto::socket_type::SocketType;
@@ -176,7 +176,7 @@ mod tests {
         rig.settle();
         let number = rig.pattern.peer_number(id).unwrap();
         rig.far_close(id);
-        // Before the socket knows, and after.
+        // Before the socket is notified, and after.
         for _ in 0..2 {
             let rejected = rig.send_message(to(number, "late")).unwrap_err();
             assert_eq!(rejected.error.kind(), ErrorKind::HostUnreachable);

@@ -6,8 +6,8 @@ use crate::patterns::fair_queue::FairQueue;
 use crate::patterns::pipe_set::{DropReason, PipeSet};
 use crate::pipe::PipeId;
 
-/// A fair queue, and the message that it has found but not given out yet: whether there is one to receive is known only
-/// after it was examined.
+/// A fair queue, and a message that was received from it, but not returned yet. A message must be examined before it is
+/// known whether there is one to receive.
 #[derive(Default)]
 pub(super) struct Sieve {
     inbound: FairQueue,
@@ -29,8 +29,9 @@ impl Sieve {
         self.inbound.far_closed(pipes, id);
     }
 
-    /// Moves the next message that `admit` accepts into `message`, which is empty. Others are counted. `admit` also does what
-    /// must be done while the pipe is there, which may have left when a found message is received.
+    /// Moves the next message that `admit` accepts into `message`, which is empty. The other messages are counted.
+    /// `admit` also does all work that needs the pipe, because the pipe may have left before a message that was found
+    /// is received.
     #[inline]
     pub(super) fn recv_to(
         &mut self,

@@ -39,15 +39,15 @@ pub struct PatternSpec {
     /// Whether messages that were queued before a close are still sent by default. Subscriptions are not: they are
     /// useless once the socket is closed.
     pub lingers: bool,
-    /// Whether its messages have one part. The pattern refuses others itself; a part that announces another one is refused
-    /// before that.
+    /// Whether messages have exactly one part. The pattern itself refuses other messages. A part that announces another
+    /// one is refused earlier.
     pub single_part: bool,
     /// Whether sending and receiving alternate, and which comes first.
     pub dialogue: Dialogue,
     /// Whether messages are sent to the names that peers have chosen. A peer that comes back with another name is then
     /// another peer.
     pub addresses_names: bool,
-    /// Whether messages are sent to numbers, which the pattern gives to its peers as their routing ids.
+    /// Whether messages are addressed to numbers, which the pattern assigns to its peers as their routing ids.
     pub numbers_peers: bool,
     /// The numbers of the options that concern its routing, out of those in [`ids`](crate::ids). It is notified of them
     /// by [`Pattern::set`].

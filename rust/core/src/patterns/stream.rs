@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn a_connection_is_announced_talks_and_is_announced_gone() {
+    fn a_connection_its_data_and_its_end_are_reported() {
         let mut rig = Rig::new(&STREAM);
         let id = rig.accept("");
         rig.far_send(id, ["GET / HTTP/1.0"]);
@@ -258,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn no_notices_when_not_wanted() {
+    fn no_notices_if_they_are_turned_off() {
         let mut rig = Rig::new(&STREAM);
         rig.set(PatternOption::StreamNotify(false)).unwrap();
         let id = rig.accept("");
@@ -271,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn each_connection_is_announced_before_its_data_and_all_are_read_fairly() {
+    fn each_connection_is_reported_before_its_data_and_all_are_read_fairly() {
         let mut rig = Rig::new(&STREAM);
         let a = rig.accept("");
         let b = rig.accept("");

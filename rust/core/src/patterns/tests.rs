@@ -98,7 +98,7 @@ fn directions_a_type_does_not_have_are_not_supported() {
     }
 }
 
-/// However many peers come and go, on both sides, no call of the application is needed.
+/// The application makes no call while peers come and go on both sides.
 #[test]
 fn peers_that_leave_are_forgotten_while_the_application_is_idle() {
     for spec in PATTERNS {
@@ -196,10 +196,10 @@ impl Dice {
     }
 }
 
-/// Whatever peers and application do, in any order, nothing panics, POLLOUT and POLLIN are correct, and nothing is left
-/// at the end.
+/// Peers and application act in random order. Nothing panics, POLLOUT and POLLIN are correct, and no pipe is left at
+/// the end.
 #[test]
-fn nothing_that_happens_confuses_any_of_them() {
+fn random_events_break_no_pattern() {
     for spec in PATTERNS {
         for seed in 0..40 {
             let mut dice = Dice(seed);

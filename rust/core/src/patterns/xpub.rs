@@ -445,7 +445,7 @@ mod tests {
         rig.send(["A2"]).unwrap();
         assert_eq!(rig.far_recv_all(peers[0]), ["A0", "A2"]);
         assert_eq!(rig.far_recv_all(peers[1]), ["A1", "A2"]);
-        // It has not subscribed to that, so no peer gets it.
+        // The latest subscriber has not subscribed to this topic, so no peer gets the message.
         tell(&mut rig, peers[0], subscribe("B"));
         rig.recv().unwrap();
         rig.send(["B"]).unwrap();
@@ -468,7 +468,7 @@ mod tests {
             tell(&mut rig, id, subscribe(topic));
         }
         assert_eq!(rig.recv_all(), ["\\x01x", "\\x01y"]);
-        // However late the application receives.
+        // The notifications are correct however late the application receives.
         rig.far_lapse(id);
         rig.disconnected(id);
         rig.ready(id, "");
@@ -516,7 +516,7 @@ mod tests {
         while rig.far_try_send(a, subscribe(&format!("{topic}{sent}"))) {
             sent += 1;
             rig.settle();
-            assert!(sent < 100, "no end to it");
+            assert!(sent < 100, "the peer never has to wait");
         }
         // All peers wait, not only the one that caused it.
         tell(&mut rig, b, subscribe("b"));
@@ -540,7 +540,7 @@ mod tests {
     }
 
     #[test]
-    fn an_idle_application_that_never_looks_still_publishes() {
+    fn an_application_that_never_receives_still_publishes() {
         let mut rig = Rig::new(&XPUB);
         let id = rig.accept("");
         for n in 0..100_000 {

@@ -1,5 +1,5 @@
-//! Calls for language bindings, which have locks of their own to let go of before a wait, and messages to give back that
-//! did not reach their program.
+//! Calls for language bindings. A binding has locks of its own that it must release before a wait, and it gives back
+//! messages that did not reach the program.
 
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -17,35 +17,37 @@ use super::{Events, SendError, Socket, Wait};
 use crate::error::{Error, ErrorKind, Result};
 use crate::options::OptionRow;
 
-/// How an attempt ended that may not wait, not even for another thread to leave the socket.
+/// The outcome of an attempt that does not wait, not even for another thread that is using the socket.
 #[derive(Debug)]
 pub enum Attempt<T, M = ()> {
     /// Done.
     Done(T),
-    /// It would have to wait for a peer; for a send, the message comes back.
+    /// The call would have to wait for a peer. A send returns its message.
     WouldBlock(M),
-    /// Another thread is inside the socket: let go of whatever it may be waiting for, then make the ordinary call.
+    /// Another thread is using the socket. Release every lock that the other thread may be waiting for, then make the
+    /// ordinary call.
     Contended(M),
-    /// It failed.
+    /// The call failed.
     Failed(Error),
 }
 
-/// See the module text.
+/// See the module documentation.
 pub trait SocketInternals {
-    /// As [`send`](Socket::send), compiled once.
+    /// Like [`send`](Socket::send), but not generic, so it is compiled only once.
     ///
     /// # Errors
     /// As [`send`](Socket::send).
     fn send_message(&self, message: Message, wait: Wait) -> std::result::Result<(), SendError>;
 
-    /// As [`send_batch`](Socket::send_batch), without a conversion of each message.
+    /// Like [`send_batch`](Socket::send_batch), but without a conversion of each message.
     fn send_messages(
         &self,
         messages: impl Iterator<Item = Message>,
         wait: Wait,
     ) -> (usize, Option<SendError>);
 
-    /// Receives a whole message with its receipt, by which it can be given back. If `named`, the receipt names the peer.
+    /// Receives a whole message with the receipt that is needed to give it back. If `named`, the receipt names the
+    /// peer.
     ///
     /// # Errors
     /// As [`recv`](Socket::recv).
@@ -54,48 +56,48 @@ pub trait SocketInternals {
     /// Sends without waiting for a peer or for another thread.
     fn try_send(&self, message: Message) -> Attempt<(), Message>;
 
-    /// Receives without waiting for a message or for another thread. Who does not go on to wait calls
-    /// [`take_in`](Self::take_in) before giving up.
+    /// Receives without waiting for a message or for another thread. A caller that will not wait afterwards calls
+    /// [`take_in`](Self::take_in) before it gives up.
     fn try_recv(&self) -> Attempt<Message>;
 
     /// Like [`try_recv`](Self::try_recv), but fills a message in place. If there is none, `message` is unchanged.
     fn try_recv_to(&self, message: &mut Message) -> Attempt<()>;
 
-    /// Receives without waiting for a message or for another thread, and learns who it is from.
+    /// Receives without waiting for a message or for another thread, and returns the peer that sent the message.
     fn try_recv_from(&self) -> Attempt<(Message, Option<Arc<PeerInfo>>)>;
 
     /// Receives without waiting for a message or for another thread. If `named`, the receipt names the peer.
     fn try_recv_with_receipt(&self, named: bool) -> Attempt<(Message, Receipt)>;
 
-    /// As [`try_recv`](Self::try_recv), but takes up to `max` messages, at least one, that are there, and has `make` make
-    /// something of each while the socket is locked: it must neither take long nor use the socket.
+    /// Like [`try_recv`](Self::try_recv), but takes up to `max` messages, at least one, of those that have arrived.
+    /// `make` converts each message while the socket is locked, so it must be short and must not use the socket.
     fn try_recv_batch_as<T>(&self, max: usize, make: impl Fn(Message) -> T) -> Attempt<Vec<T>>;
 
-    /// Between two waits that follow each other closely, what arrives may lie where only the next wait would look. Takes
-    /// it in; true if there was such a place, and it is worth receiving again.
+    /// Between two waits in quick succession, arriving messages may stay in a connection that only the next wait would
+    /// read. This call reads them. Returns true if there was such a connection and it is worth receiving again.
     fn take_in(&self) -> bool;
 
-    /// Gives back messages that were received but reached nobody, with who they are from: they are the next to be
-    /// received. Of those that are given back one after the other, the one with the lowest `order` comes first.
+    /// Gives back messages that were received but did not reach the program, each with its sender. They are received
+    /// next. If several calls give back messages, those with the lowest `order` come first.
     fn give_back(&self, order: u64, messages: Vec<(Message, Option<Arc<PeerInfo>>)>);
 
-    /// Gives back messages that were received but did not reach the program. They come before messages that were received
-    /// later.
+    /// Gives back messages that were received but did not reach the program. They come before messages that were
+    /// received later.
     fn give_back_received(&self, messages: Vec<(Message, Receipt)>);
 
-    /// Receives up to `max` messages, and their receipts.
+    /// Receives up to `max` messages with their receipts.
     ///
     /// # Errors
     /// As [`recv`](Socket::recv), for the first message.
     fn recv_batch_with_receipts(&self, max: usize, wait: Wait) -> Result<(Vec<Message>, Receipts)>;
 
-    /// As [`events`](Socket::events), unnoticed by those who watch the descriptor.
+    /// Like [`events`](Socket::events), but does not affect programs that watch the descriptor.
     ///
     /// # Errors
     /// `Terminated`, `NotSocket`.
     fn readiness(&self) -> Result<Events>;
 
-    /// The description of an option, by its number: also if its mechanism is another crate's.
+    /// Returns the description of an option by its number, even if another crate's mechanism defines the option.
     ///
     /// # Errors
     /// `Invalid` if there is no such option.
@@ -104,15 +106,16 @@ pub trait SocketInternals {
     /// Counts a message that was begun in parts and will not be sent.
     fn count_unfinished(&self);
 
-    /// The next part of the message that this thread is in, if it is in one, and who the message is from.
+    /// Returns the next part of the message that this thread is receiving in parts, if any, and the sender of the
+    /// message.
     fn next_part(&self) -> Option<(Frame, Option<Arc<PeerInfo>>)>;
 
-    /// Takes a received message apart: its first part now, the others by [`next_part`](Self::next_part) in this
+    /// Splits a received message. Returns its first part; [`next_part`](Self::next_part) returns the others to this
     /// thread.
     fn begin_parts(&self, message: Message, peer: Option<Arc<PeerInfo>>) -> Frame;
 
-    /// Gives back parts that `receiver` received but passed to nobody: they are the next that it receives, those with
-    /// the lowest `order` first.
+    /// Gives back parts that `receiver` received but that did not reach the program. `receiver` receives them next,
+    /// those with the lowest `order` first.
     fn give_back_parts(
         &self,
         receiver: &PartsReceiver,
@@ -121,28 +124,29 @@ pub trait SocketInternals {
         peer: Option<Arc<PeerInfo>>,
     );
 
-    /// The message of which this thread has gathered all but these parts. What it sends next begins another one.
+    /// Returns the message of which this thread has gathered all parts but these. The next part that the thread sends
+    /// begins another message.
     fn complete(&self, rest: impl IntoIterator<Item = Frame>) -> Message;
 
     /// Whether this thread has begun to send a message in parts.
     fn is_sending_parts(&self) -> bool;
 
-    /// The error for a call that timed out: `Again`, with the timeout, if given, and the state of the connections at
-    /// this moment. For callers that divide one wait into several calls.
+    /// The error for a call that timed out: `Again`, with the timeout, if given, and the current state of the
+    /// connections. For callers that divide one wait into several calls.
     fn timed_out(&self, direction: Direction, waited: Option<Duration>) -> Error;
 
-    /// The error for a call that waited for `wanted` peers and found fewer: `Again`, with the state of the connections at
-    /// this moment. `what` says what the peers should be.
+    /// The error for a call that waited for `wanted` peers and found fewer: `Again`, with the current state of the
+    /// connections. `what` names the state that the peers should have.
     fn too_few(&self, found: usize, wanted: usize, what: &str) -> Error;
 
-    /// Whether its messages have one part.
+    /// Whether the socket's messages have exactly one part.
     fn is_single_part(&self) -> bool;
 
-    /// Whether messages are sent to the numbers of its peers, as their routing ids.
+    /// Whether messages are addressed by the numbers of the peers, which are their routing ids.
     fn numbers_peers(&self) -> bool;
 
-    /// The endpoints and how many peers each has, for a person to read. Waits for nothing: `None` while another call
-    /// holds the socket's lock, on a closed socket, and without endpoints.
+    /// Returns the endpoints with the number of their peers, as text. This call does not wait: it returns `None` while
+    /// another call holds the socket's lock, on a closed socket, and without endpoints.
     fn overview(&self) -> Option<String>;
 }
 
@@ -229,7 +233,7 @@ impl SocketInternals for Socket {
 
     fn give_back(&self, order: u64, messages: Vec<(Message, Option<Arc<PeerInfo>>)>) {
         let core = self.core();
-        // Once the socket is closed nobody will ask for them any more.
+        // A closed socket receives no messages, so these are dropped.
         if let Ok(mut state) = core.lock_open() {
             core.give_back_now(&mut state, order, messages);
         }
@@ -237,7 +241,7 @@ impl SocketInternals for Socket {
 
     fn give_back_received(&self, messages: Vec<(Message, Receipt)>) {
         let core = self.core();
-        // A closed socket receives nothing any more.
+        // A closed socket receives no messages, so these are dropped.
         if let Ok(mut state) = core.lock_open() {
             core.give_back_received(&mut state, messages);
         }

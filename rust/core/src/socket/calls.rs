@@ -1,5 +1,5 @@
-//! What a call does once it has the lock: it works off what has happened, asks the pattern, publishes, and leaves the
-//! descriptor at its level.
+//! The work of a call once it has the lock: it processes the mailbox, asks the pattern, publishes, and sets the
+//! descriptor to its level.
 
 use std::sync::Arc;
 
@@ -17,21 +17,20 @@ use crate::pipe::PipeId;
 
 #[cold]
 fn to_be_received_first() -> Error {
-    let text =
-        "the last message must be received to its end first; recv_multipart takes all of its parts";
+    let text = "the rest of the last message must be received first; recv_multipart takes all of its parts";
     Error::with(ErrorKind::Fsm, text)
 }
 
-/// Where a message came from.
+/// The origin of a received message.
 #[derive(Debug)]
 pub(super) enum Source {
-    /// Just now out of a pipe.
+    /// The message was just read from a pipe.
     Pipe(Option<PipeId>),
-    /// From this peer, some time ago: it was given back, with this order.
+    /// The message from this peer was received earlier and given back, with this order.
     Returned(u64, Option<Arc<PeerInfo>>),
 }
 
-/// Says when a message was received and from which peer, so that it can be given back to its place.
+/// Records when a message was received and from which peer, so that it can be given back to its old position.
 #[derive(Debug)]
 pub struct Receipt {
     order: u64,
@@ -39,7 +38,7 @@ pub struct Receipt {
 }
 
 impl Receipt {
-    /// The receipt of a message that was just received. One that had been given back keeps its old place.
+    /// Creates the receipt of a message that was just received. A message that had been given back keeps its old order.
     #[inline]
     pub(super) fn of(state: &mut State, source: Source, named: bool) -> Receipt {
         let order = match &source {
@@ -56,7 +55,7 @@ impl Receipt {
         Receipt { order, source }
     }
 
-    /// The peer that sent the message, if the receipt names it.
+    /// Returns the peer that sent the message, if the receipt names it.
     pub fn peer(&self) -> Option<Arc<PeerInfo>> {
         match &self.source {
             Source::Returned(_, peer) => peer.clone(),
@@ -71,10 +70,10 @@ pub struct Receipts {
     runs: Vec<Run>,
 }
 
-/// The receipts of messages that came one after the other out of one pipe, or of one message that had been given back.
+/// The receipts of consecutive messages from one pipe, or of one message that had been given back.
 #[derive(Debug)]
 struct Run {
-    /// The order of the first message.
+    /// The order of the first message in the run.
     order: u64,
     count: u64,
     source: Source,
@@ -102,7 +101,7 @@ impl Receipts {
         });
     }
 
-    /// The receipts of all messages, in order.
+    /// Returns the receipts of all messages, in order.
     pub fn each(self) -> impl Iterator<Item = Receipt> {
         self.runs.into_iter().flat_map(|run| {
             let Run {
@@ -124,7 +123,8 @@ impl Receipts {
 }
 
 impl Core {
-    /// Sends a message, and leaves of it what is to be dropped, or what it was if it could not be sent.
+    /// Sends a message. Afterwards, `message` holds what remains to be dropped, or the unchanged message if it could
+    /// not be sent.
     #[inline(always)]
     pub(super) fn send_now(&self, state: &mut State, message: &mut Message) -> Result<()> {
         if !self.spec.can_send {
@@ -168,7 +168,8 @@ impl Core {
         result
     }
 
-    /// Sends `first` and what follows, published together. Returns how many went, and what did not.
+    /// Sends `first` and the messages of `rest`, and publishes them together. Returns the number of messages sent, and
+    /// the one that failed.
     pub(super) fn send_run(
         &self,
         state: &mut State,
@@ -203,7 +204,7 @@ impl Core {
         (sent, failed)
     }
 
-    /// Has the pattern send a message, if it is its turn.
+    /// Lets the pattern send a message, unless a message must be received first.
     #[inline]
     pub(super) fn hand_over(&self, state: &mut State, message: &mut Message) -> Result<()> {
         if state.returned.is_empty() && !self.parts.is_anybody_receiving() {
@@ -223,29 +224,29 @@ impl Core {
         Ok(())
     }
 
-    /// Where sending and receiving take turns, what was given back comes first, and so do parts that this thread has
-    /// not taken yet.
+    /// If sending and receiving take turns, messages that were given back must be received first, and so must parts
+    /// that are left for this thread.
     pub(super) fn must_receive_first(&self, state: &State) -> bool {
         (!state.returned.is_empty() || self.parts.is_anybody_receiving())
             && state.pattern.turns() == Turns::Strict
             && (!state.returned.is_empty() || self.parts.rcvmore())
     }
 
-    /// Before several messages are sent or received.
+    /// Called before several messages are sent or received.
     pub(super) fn begin_run(&self, state: &mut State) {
         if !self.inner.is_empty() {
             self.process(state);
         }
     }
 
-    /// After them: publishes what was written.
+    /// Called after several messages were sent or received: publishes those that were written.
     pub(super) fn end_run(&self, state: &mut State, done: bool) {
         self.settle(state);
         self.end_turn(done);
         self.level(state);
     }
 
-    /// Receives a message to where it shall be, which is new.
+    /// Receives into `message`, which must be new.
     #[inline(always)]
     pub(super) fn recv_now(&self, state: &mut State, message: &mut Message) -> Result<Source> {
         if !self.spec.can_recv {
@@ -268,7 +269,7 @@ impl Core {
         Ok(Source::Pipe(result?))
     }
 
-    /// Where sending and receiving take turns, what one thread does changes what another one waits for.
+    /// If sending and receiving take turns, a call of one thread may allow the call for which another thread waits.
     #[inline]
     fn end_turn(&self, done: bool) {
         if done && self.spec.dialogue != Dialogue::Free {
@@ -276,7 +277,7 @@ impl Core {
         }
     }
 
-    /// Who a message is from.
+    /// Returns the peer that sent a message.
     pub(super) fn peer_of(state: &mut State, source: Source) -> Option<Arc<PeerInfo>> {
         match source {
             Source::Pipe(id) => state.pipes.get(id?).and_then(|pipe| pipe.peer()),
@@ -310,7 +311,7 @@ impl Core {
         self.end_run(state, !batch.is_empty());
     }
 
-    /// Puts messages that were received, but reached nobody, before those that are still to be received.
+    /// Queues messages that were received but did not reach the program, before those that are still to be received.
     pub(super) fn give_back_now(
         &self,
         state: &mut State,
@@ -338,16 +339,17 @@ impl Core {
         self.signal.wake();
     }
 
-    /// Puts messages that were received but did not reach the program back in their places.
+    /// Puts messages that were received but did not reach the program back in their positions.
     pub(super) fn give_back_received(&self, state: &mut State, messages: Vec<(Message, Receipt)>) {
-        // The last one first: of messages with the same order, the one that is given back later comes first.
+        // In reverse: of messages with the same order, the one that is given back later comes first.
         for (message, Receipt { order, source }) in messages.into_iter().rev() {
             let peer = Core::peer_of(state, source);
             self.give_back_now(state, order, vec![(message, peer)]);
         }
     }
 
-    /// Puts parts that a thread received, but passed to nobody, before those that are left for it.
+    /// Queues parts that a thread received but that did not reach the program, before those that are left for that
+    /// thread.
     pub(super) fn give_back_parts_now(
         &self,
         state: &mut State,
@@ -364,7 +366,7 @@ impl Core {
         self.signal.wake();
     }
 
-    /// What the socket is ready for.
+    /// Returns the events that the socket is ready for.
     pub(super) fn events_now(&self, state: &mut State) -> Events {
         self.release_line(state);
         if !self.inner.is_empty() {
@@ -382,7 +384,7 @@ impl Core {
         events
     }
 
-    /// What the socket is ready for, told to whoever watches the descriptor.
+    /// Returns the events that the socket is ready for, and updates the descriptor accordingly.
     pub(super) fn tell_events(&self, state: &mut State) -> Events {
         let events = self.events_now(state);
         state.out_event = false;
@@ -390,7 +392,7 @@ impl Core {
         events
     }
 
-    /// Brings the descriptor, if there is one, to its true level.
+    /// Sets the descriptor, if there is one, to its true level.
     pub(super) fn level(&self, state: &mut State) {
         if !self.signal.has_descriptor() {
             return;

@@ -1,4 +1,4 @@
-//! The end of a socket.
+//! Closing a socket.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,8 +7,8 @@ use super::Socket;
 use super::core::Core;
 
 impl Socket {
-    /// Closes the socket for all its handles. Messages that were sent go on being delivered for LINGER, or for
-    /// `linger` if given (`Some(None)` = for ever); the context's termination waits for that, this does not. Calls
+    /// Closes the socket for all its handles. Messages that were sent are still delivered for LINGER, or for `linger`
+    /// if given (`Some(None)` means forever). The termination of the context waits for that; this call does not. Calls
     /// that are blocked in the socket fail with `NotSocket`.
     pub fn close(&self, linger: Option<Option<Duration>>) {
         self.core().close(linger);
@@ -28,7 +28,7 @@ impl Core {
             self.process(&mut state);
             self.leave_all(&mut state);
             state.returned.clear();
-            // Whatever came in by another way, such as a pipe of a context that has been shut down.
+            // The remaining pipes do not belong to an endpoint, such as a pipe of a context that has been shut down.
             for id in state.pipes.ids() {
                 let linger = state.options.linger;
                 if let Some(pipe) = state.pipes.get(id) {
@@ -39,7 +39,7 @@ impl Core {
             self.level(&mut state);
             state.guard.take()
         };
-        // After the listeners, so that a monitor hears of their end.
+        // After the listeners, so that a monitor gets the events of their end.
         self.end_monitors();
         self.parts().clear();
         if let Some(key) = self.key.get() {

@@ -1,4 +1,4 @@
-//! The inside of a socket: its state, the lock around it, and where it is in its life.
+//! The inside of a socket: its state, the lock around it, and its phase.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::time::Duration;
@@ -25,55 +25,55 @@ use crate::signal::Signal;
 use crate::sys::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize};
 use crate::sys::sync::{Arc, Mutex, OnceLock, Weak};
 
-/// What a socket's handles, its sessions and its context share.
+/// The part of a socket that its handles, its sessions and its context share.
 pub(super) struct Core {
     me: Weak<Core>,
     pub(super) spec: &'static PatternSpec,
     pub(super) registry: Arc<Registry>,
     pub(super) signal: Signal,
     phase: PhaseCell,
-    /// The state behind its lock, and what happened to the socket meanwhile.
+    /// The state behind its lock, and the mailbox of events for it.
     pub(super) inner: Exclusive<State, Post>,
     pub(super) parts: Parts,
-    /// What earlier waits say about the next one.
+    /// The record of earlier waits, which decides how the next one waits.
     pub(super) waiting: Waiting,
     pub(super) key: OnceLock<usize>,
     pub(super) monitors: Mutex<Vec<Monitor>>,
-    /// The events that any of them wants.
+    /// The events that at least one monitor wants.
     pub(super) monitor_mask: AtomicU32,
     /// Events for which a monitor had no room.
     pub(super) missed_events: AtomicU64,
-    /// What was lost outside the pipes that the socket has now.
+    /// Messages lost outside the socket's current pipes.
     pub(super) lost_below: Mutex<Counters>,
-    /// How many entries `State::unread` has.
+    /// The number of entries in `State::unread`.
     pub(super) unread: AtomicUsize,
 }
 
-/// What the lock guards.
+/// The state that the lock guards.
 pub(super) struct State {
     pub(super) pattern: Box<dyn Pattern>,
     pub(super) pipes: PipeSet,
-    /// Shared with what was bound and connected under them.
+    /// Shared with the listeners and sessions that were created with these options.
     pub(super) options: Arc<Options>,
     pub(super) endpoints: Endpoints,
-    /// Through what each pipe came.
+    /// The bind or connect that each pipe came from.
     pub(super) origins: HashMap<PipeId, Origin>,
     pub(super) totals: Totals,
-    /// Pipes of peers that are gone, with something left to receive.
+    /// Pipes of peers that are gone, with messages left to receive.
     pub(super) unread: HashSet<PipeId>,
-    /// Received, and given back because it reached nobody; first in line.
+    /// Messages that were received, but given back because they did not reach the program. They are received next.
     pub(super) returned: VecDeque<Returned>,
-    /// How many receipts were given.
+    /// The number of receipts issued.
     pub(super) receipts: u64,
-    /// The socket became able to send since anybody asked; keeps the descriptor readable.
+    /// The socket has become able to send since its events were last queried. Keeps the descriptor readable.
     pub(super) out_event: bool,
     pub(super) rhythm: Rhythm,
-    /// The connection that a thread has read from by itself, and that may count on the next one to do so.
+    /// The connection that a thread has read from by itself, and that may rely on the next waiting thread to read it.
     pub(super) line: Option<Weak<dyn Line>>,
     pub(super) guard: Option<LiveGuard>,
 }
 
-/// The state, locked. Unlocking works off what has become urgent meanwhile.
+/// The state, locked. Unlocking processes the urgent events that were posted meanwhile.
 pub(super) type Locked<'a> = exclusive::Locked<'a, Core>;
 
 impl Serve for Core {
@@ -132,9 +132,9 @@ impl Core {
         let user: Weak<Core> = core.me.clone();
         let key = registry.add_socket(user)?;
         core.lock().guard = Some(registry.enter());
-        // Set once, right here.
+        // The key is only set here.
         let _ = core.key.set(key);
-        // The context may have been shut down between the two.
+        // The context may have been shut down since the socket was added.
         if registry.is_shut_down() {
             core.on_context_shutdown();
         }
@@ -166,7 +166,7 @@ impl Core {
         Serve::try_lock(self)
     }
 
-    /// The lock of a socket that can still be used.
+    /// Locks a socket that can still be used.
     #[inline(always)]
     pub(super) fn lock_open(&self) -> Result<Locked<'_>> {
         self.check_open()?;

@@ -1,4 +1,4 @@
-//! Bind, connect, and taking them back.
+//! Bind and connect, and their opposites.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ use crate::session::{Seed, Session};
 use crate::transports::{ByteTransport, MessagePort, MessageTransport, Transport};
 
 impl Socket {
-    /// Binds to an endpoint and returns it resolved, wildcards filled in.
+    /// Binds to an endpoint, and returns the endpoint with wildcards resolved.
     ///
     /// # Errors
     /// `Invalid` syntax, `NoProtocol` for an unknown transport, `IncompatibleProtocol` for one that this socket type
@@ -27,21 +27,22 @@ impl Socket {
         self.core().bind(endpoint)
     }
 
-    /// Connects to an endpoint and returns it. Success means that the attempt has begun, not that it was successful.
+    /// Connects to an endpoint, and returns it. Success means that the attempt has started, not that a connection
+    /// exists.
     ///
     /// # Errors
-    /// As [`bind`](Self::bind), as far as the address itself shows it.
+    /// As [`bind`](Self::bind), as far as they can be told from the address alone.
     pub fn connect(&self, endpoint: &str) -> Result<String> {
         self.core().connect(endpoint)?;
         Ok(endpoint.to_owned())
     }
 
-    /// Takes back what the socket is bound to or connected with under that endpoint: the address is free when this
-    /// returns, and the connections end after lingering.
+    /// Ends the binds and connects of this endpoint. The address is free when this returns, and the connections end
+    /// after lingering.
     ///
     /// # Errors
-    /// `NoEntry` when there is nothing, also for a wildcard: what it came to counts; `Invalid` and `NoProtocol` for
-    /// what is no endpoint; `Terminated`, `NotSocket`.
+    /// `NoEntry` when the socket is neither bound nor connected to the endpoint (use the resolved endpoint instead of
+    /// one with a wildcard); `Invalid` and `NoProtocol` for a malformed endpoint; `Terminated`, `NotSocket`.
     pub fn unbind(&self, endpoint: &str) -> Result<()> {
         self.core().leave(endpoint)
     }
@@ -49,7 +50,7 @@ impl Socket {
     /// The same as [`unbind`](Self::unbind).
     ///
     /// # Errors
-    /// As there.
+    /// As [`unbind`](Self::unbind).
     pub fn disconnect(&self, endpoint: &str) -> Result<()> {
         self.core().leave(endpoint)
     }
@@ -65,7 +66,8 @@ impl Core {
         }
     }
 
-    /// Returns the number of the call, unless the socket was connected there already.
+    /// Connects to an endpoint. Returns the number of the call, unless the socket was already connected to the
+    /// endpoint.
     pub(super) fn connect(&self, text: &str) -> Result<Option<u64>> {
         self.check_open()?;
         let (transport, address) = self.transport(text, false)?;
@@ -83,7 +85,7 @@ impl Core {
     ) -> Result<String> {
         let (options, source) = {
             let mut state = self.lock_open()?;
-            // A descriptor is adopted once.
+            // A descriptor is used for one bind only.
             let options = state.options.complete();
             let options = options.map_err(|error| error.about(text))?;
             if options.use_fd.is_some() {
@@ -125,7 +127,7 @@ impl Core {
     ) -> Result<Option<u64>> {
         let port = self.port()?;
         let mut state = self.lock_open()?;
-        // What the I/O thread has handed over of them comes first.
+        // Events that the I/O thread has posted about the endpoints come first.
         self.process(&mut state);
         state.endpoints.forget_ended();
         if self.spec().single_connect && state.endpoints.is_connected(text) {
@@ -133,7 +135,7 @@ impl Core {
         }
         let options = state.options.complete();
         let options = options.map_err(|error| error.about(text))?;
-        // What the address itself shows to be wrong is said now; names are looked up later.
+        // Mistakes in the address itself are reported now. Names are looked up later.
         transport
             .targets(address, &state.options)
             .map_err(|error| error.about(text))?;
@@ -225,14 +227,14 @@ impl Core {
             .connect(address, port)
             .map_err(|error| error.about(text));
         let mut state = self.lock();
-        // Another thread may have kept the pipe from being taken in at once.
+        // The pipe may still be in the mailbox, if another thread held the lock when it was posted.
         self.process(&mut state);
         state.endpoints.settle(source);
         let hold = match connected {
             Ok(hold) => hold,
             Err(error) => {
                 if let Some(name) = peer_name {
-                    // It is the next connect's.
+                    // The name is kept for the next connect.
                     let State { pattern, pipes, .. } = &mut *state;
                     let _ = pattern.set(pipes, &PatternOption::ConnectRoutingId(name));
                 }
@@ -248,7 +250,7 @@ impl Core {
         Ok(Some(source))
     }
 
-    /// What a transport of messages gets with a call.
+    /// The arguments of a call of a message transport.
     fn message_port(
         &self,
         state: &State,
@@ -274,7 +276,7 @@ impl Core {
         })
     }
 
-    /// Takes what was bound or connected into the list of the socket's endpoints.
+    /// Adds a bind or connect to the socket's list of endpoints.
     fn note(&self, state: &mut State, source: u64, text: &str, resolved: &str, what: What) {
         resolved.clone_into(&mut state.endpoints.last);
         state.endpoints.entries.push(Entry {
@@ -287,13 +289,13 @@ impl Core {
 
     fn leave(&self, text: &str) -> Result<()> {
         let mut state = self.lock_open()?;
-        // What the I/O thread has handed over of them comes first.
+        // Events that the I/O thread has posted about the endpoints come first.
         self.process(&mut state);
         state.endpoints.forget_ended();
         let mut entries = state.endpoints.take(text);
         if entries.is_empty() {
             drop(state);
-            // A name is looked up, which may take its time.
+            // The lookup of a name may take a while, so the lock is released.
             let resolved = self.resolve_bound(text)?;
             state = self.lock_open()?;
             entries = resolved
@@ -306,7 +308,7 @@ impl Core {
             let hint = state
                 .endpoints
                 .came_of(text)
-                .map(|resolved| format!("; what was bound is {resolved}"))
+                .map(|resolved| format!("; the bound endpoint is {resolved}"))
                 .unwrap_or_default();
             return Err(Error::with(
                 ErrorKind::NoEntry,
@@ -320,7 +322,7 @@ impl Core {
         Ok(())
     }
 
-    /// Takes a bind or connect back.
+    /// Ends a bind or connect.
     pub(super) fn take_back(&self, state: &mut State, entry: Entry) {
         if let What::Session(session) = &entry.what {
             session.disconnect();
@@ -328,9 +330,9 @@ impl Core {
         self.release_entry(state, entry);
     }
 
-    /// What a bind under that text would have come to, where it names one address.
+    /// The endpoint to which a bind to this text would have been resolved, if the text names one address.
     fn resolve_bound(&self, text: &str) -> Result<Vec<String>> {
-        // What no socket can be bound or connected to is a mistake of another kind.
+        // An endpoint that no socket can use is a different error.
         let (transport, address) = self.find_transport(text)?;
         match transport {
             Transport::Bytes(transport) => {
@@ -354,7 +356,7 @@ impl Core {
             }
             connected => Some(connected),
         };
-        // Pipes that the I/O thread has handed over already belong to it as well.
+        // Pipes that the I/O thread has already posted belong to the entry as well.
         self.process(state);
         let linger = state.options.linger;
         let mine: Vec<PipeId> = state
@@ -374,21 +376,21 @@ impl Core {
         }
         match what {
             Some(What::Session(session)) => session.close(linger),
-            // With its pipe gone, the transport may have no use for the other end.
+            // Without its pipe, the transport may no longer need the other end.
             Some(What::Connected { hold, .. }) => drop(hold),
             _ => {}
         }
         self.settle(state);
     }
 
-    /// Takes back every bind and connect; used by close.
+    /// Ends every bind and connect; used by close.
     pub(super) fn leave_all(&self, state: &mut State) {
         while let Some(entry) = state.endpoints.entries.pop() {
             self.release_entry(state, entry);
         }
     }
 
-    /// The transport of an endpoint, which this socket can use, and the address there.
+    /// Finds the transport of an endpoint, checks that this socket can use it, and returns it with the address.
     fn transport(&self, text: &str, bind: bool) -> Result<(Transport, String)> {
         let (transport, address) = self.find_transport(text)?;
         transport

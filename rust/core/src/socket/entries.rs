@@ -1,4 +1,4 @@
-//! The endpoints that a socket is bound to and connected with.
+//! The endpoints that a socket is bound or connected to.
 
 use std::sync::Arc;
 
@@ -6,27 +6,27 @@ use crate::listener::Listener;
 use crate::session::Session;
 use crate::transports::Hold;
 
-/// What a socket is bound to and connected with.
+/// The endpoints that a socket is bound or connected to.
 #[derive(Default)]
 pub(super) struct Endpoints {
     pub(super) entries: Vec<Entry>,
-    /// Calls that are not over, and may get pipes already.
+    /// Calls that have not returned yet, but may already get pipes.
     pub(super) pending: Vec<Pending>,
-    /// What was bound or connected last.
+    /// The endpoint that was bound or connected last.
     pub(super) last: String,
     pub(super) next_source: u64,
 }
 
-/// A bind or connect call that is under way.
+/// A bind or connect call in progress.
 pub(super) struct Pending {
     pub(super) source: u64,
-    /// Where it connects.
+    /// The endpoint of a connect call.
     pub(super) connects_to: Option<String>,
 }
 
 pub(super) struct Entry {
     pub(super) source: u64,
-    /// As the application wrote it, and as it was resolved.
+    /// The endpoint as the application wrote it, and as it was resolved.
     pub(super) given: String,
     pub(super) resolved: String,
     pub(super) what: What,
@@ -35,18 +35,18 @@ pub(super) struct Entry {
 pub(super) enum What {
     Listener(Arc<Listener>),
     Session(Arc<Session>),
-    /// Bound by a transport of messages.
+    /// Bound by a message transport.
     Bound(Hold),
-    /// Connected by a transport of messages, which may be local to the context.
+    /// Connected by a message transport, which may be local to the context.
     Connected {
         hold: Hold,
         is_local: bool,
     },
 }
 
-/// An endpoint that the application has bound or connected, and its state.
+/// An endpoint that the application has bound or connected to, and its state.
 pub(super) struct Place<'a> {
-    /// Numbers the call, as in [`Origin`].
+    /// The number of the call, as in [`Origin`].
     pub(super) source: u64,
     pub(super) endpoint: &'a str,
     pub(super) attached: Attached,
@@ -56,16 +56,16 @@ pub(super) struct Place<'a> {
 #[derive(PartialEq, Eq)]
 pub(super) enum Attached {
     Bound,
-    /// The pipe knows whether the connection is up.
+    /// Connected; the pipe knows whether the connection is up.
     Connected,
-    /// The same, if only a socket of this context can be there.
+    /// Connected through a transport that only reaches sockets of this context.
     ConnectedHere,
-    /// The connection ended, and is not retried (RECONNECT_IVL).
+    /// The connection has ended, and is not retried (RECONNECT_IVL).
     Ended,
 }
 
 impl Endpoints {
-    /// Everything that is bound and connected.
+    /// All endpoints that are bound or connected.
     pub(super) fn places(&self) -> impl Iterator<Item = Place<'_>> {
         self.entries.iter().map(|entry| Place {
             source: entry.source,
@@ -87,23 +87,23 @@ impl Endpoints {
         self.next_source
     }
 
-    /// What was bound or connected last, wildcards filled in; empty at first.
+    /// The endpoint that was bound or connected last, with wildcards resolved; empty before the first.
     pub(super) fn last(&self) -> &str {
         &self.last
     }
 
-    /// Whether nothing was bound or connected, or all of it was taken back.
+    /// Whether the socket is neither bound nor connected, and no such call is in progress.
     pub(super) fn is_empty(&self) -> bool {
         self.entries.is_empty() && self.pending.is_empty()
     }
 
-    /// Whether the bind or connect call of that number still stands.
+    /// Whether the bind or connect call with this number is still in effect.
     pub(super) fn has(&self, source: u64) -> bool {
         let is_pending = self.pending.iter().any(|call| call.source == source);
         is_pending || self.entries.iter().any(|entry| entry.source == source)
     }
 
-    /// Forgets the connects that are over, because nothing connects them again (RECONNECT_IVL).
+    /// Removes the connects that have ended and are not retried (RECONNECT_IVL).
     pub(super) fn forget_ended(&mut self) {
         self.entries.retain(|entry| match &entry.what {
             What::Session(session) => !session.has_ended(),
@@ -117,7 +117,7 @@ impl Endpoints {
         self.pending.iter().any(connects) || self.entries.iter().any(is_connected)
     }
 
-    /// Begins a call that may get pipes before it is over. Returns its number.
+    /// Begins a call that may get pipes before it returns. Returns its number.
     pub(super) fn begin(&mut self, connects_to: Option<String>) -> u64 {
         let source = self.source();
         self.pending.push(Pending {
@@ -127,13 +127,12 @@ impl Endpoints {
         source
     }
 
-    /// The call of that number is over.
+    /// Ends the call with this number.
     pub(super) fn settle(&mut self, source: u64) {
         self.pending.retain(|call| call.source != source);
     }
 
-    /// Takes out what stands under that endpoint, binds and connects alike: of a transport of messages the bind alone,
-    /// if there is one.
+    /// Removes the binds and connects of this endpoint. If a message transport has bound it, only that bind is removed.
     pub(super) fn take(&mut self, endpoint: &str) -> Vec<Entry> {
         let bound =
             |entry: &mut Entry| matches!(entry.what, What::Bound(_)) && entry.resolved == endpoint;
@@ -147,13 +146,13 @@ impl Endpoints {
         }
     }
 
-    /// Takes out the connect with that number.
+    /// Removes the connect with this number.
     pub(super) fn take_connect(&mut self, source: u64) -> Option<Entry> {
         let is_it = |entry: &mut Entry| entry.source == source && entry.is_connect();
         self.entries.extract_if(.., is_it).next()
     }
 
-    /// The endpoint that a bind to a wildcard came to, for who names the wildcard.
+    /// The resolved endpoint of a bind, for a caller that names the wildcard.
     pub(super) fn came_of(&self, endpoint: &str) -> Option<&str> {
         let entry = self.entries.iter().find(|entry| entry.given == endpoint)?;
         Some(&entry.resolved)

@@ -1,15 +1,15 @@
-//! What sockets and descriptors are ready for.
+//! The events that sockets and descriptors are ready for.
 
 use std::fmt;
 use std::ops::{BitAnd, BitOr, BitOrAssign};
 
-/// What a socket or a descriptor is ready for, or what to wait for: a set, such as
+/// The events that a socket or a descriptor is ready for, or that a caller waits for. They form a set, such as
 /// `Events::READABLE | Events::WRITABLE`.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub struct Events(i16);
 
 impl Events {
-    /// Nothing.
+    /// No event.
     pub const NONE: Events = Events(0);
     /// POLLIN: a message can be received without waiting, or a descriptor can be read from.
     pub const READABLE: Events = Events(1);
@@ -27,12 +27,12 @@ impl Events {
         (Events::PRIORITY, "PRIORITY"),
     ];
 
-    /// The set of these numbers of `zmq.h` (POLLIN and so on, added). Other bits stay, and mean nothing.
+    /// Returns the set for a sum of numbers from `zmq.h` (POLLIN and so on). Other bits are kept, and have no meaning.
     pub const fn from_bits(bits: i16) -> Events {
         Events(bits)
     }
 
-    /// The numbers of `zmq.h`, added.
+    /// Returns the sum of the numbers from `zmq.h`.
     pub const fn bits(self) -> i16 {
         self.0
     }
@@ -57,7 +57,7 @@ impl Events {
         self.contains(Events::WRITABLE)
     }
 
-    /// The set, if the condition holds; otherwise, nothing.
+    /// Returns the set if the condition holds, otherwise the empty set.
     pub(crate) const fn only_if(self, condition: bool) -> Events {
         if condition { self } else { Events::NONE }
     }
@@ -101,7 +101,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_set_shows_what_is_in_it() {
+    fn a_set_prints_the_names_of_its_events() {
         let both = Events::READABLE | Events::WRITABLE;
         assert_eq!(format!("{both:?}"), "READABLE | WRITABLE");
         assert_eq!(format!("{:?}", Events::default()), "NONE");

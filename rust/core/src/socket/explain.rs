@@ -1,4 +1,4 @@
-//! The texts of errors: what the socket expected, and the state of its endpoints. Nothing here runs before a call has
+//! The texts of errors: what the socket expected, and the state of its endpoints. This code only runs after a call has
 //! failed.
 
 use std::fmt::Write as _;
@@ -12,12 +12,12 @@ use crate::error::{Error, ErrorKind};
 use crate::options::Options;
 use crate::patterns::{Dialogue, PatternSpec};
 
-/// How many endpoints an error names. The others are counted.
+/// The maximum number of endpoints that an error names. The others are counted.
 const MOST_PLACES: usize = 3;
 /// Peers are counted up to this number, because counting holds the socket's lock.
 const MOST_PEERS: usize = 1000;
 
-/// The direction in which a call was to move messages.
+/// The direction in which a call moves messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Direction {
     /// A call of the `send` family.
@@ -27,7 +27,7 @@ pub enum Direction {
 }
 
 impl Direction {
-    /// The direction of a call that sends, or of one that receives.
+    /// Returns the direction of a call that sends, or of one that receives.
     pub fn of(sends: bool) -> Direction {
         match sends {
             true => Direction::Send,
@@ -41,7 +41,7 @@ impl Core {
     pub(super) fn too_few(&self, found: usize, wanted: usize, what: &str) -> Error {
         self.again(|state| {
             let place = match only_bind(state) {
-                // It would repeat the count.
+                // The list of endpoints would repeat the count.
                 Some(endpoint) if what == "connected" => format!(" at {endpoint}"),
                 _ => whereabouts(state, &Peers::of(state)),
             };
@@ -67,7 +67,7 @@ impl Core {
         self.one_way("only sends", "receive from")
     }
 
-    /// The error for the direction that the type does not have.
+    /// The error for the direction that the socket type does not support.
     fn one_way(&self, has: &str, other: &str) -> Error {
         let socket_type = self.spec().socket_type;
         let mut text = format!("a {socket_type} socket {has}");
@@ -78,8 +78,9 @@ impl Core {
         Error::with(ErrorKind::NotSupported, text)
     }
 
-    /// Adds a text to the `Again` of a call with the socket's own timeout. With [`Wait::Until`], a call may be one of
-    /// several that make up a wait, and [`SocketInternals::timed_out`](super::SocketInternals::timed_out) is for the end of it.
+    /// Adds a text to the `Again` of a call that used the socket's own timeout. With [`Wait::Until`], the call may be
+    /// one of several that make up one wait. Such a caller calls
+    /// [`SocketInternals::timed_out`](super::SocketInternals::timed_out) at the end of the wait.
     #[cold]
     pub(super) fn explained(
         &self,
@@ -111,14 +112,14 @@ impl Core {
     }
 }
 
-/// How many peers each bind and connect has.
+/// The number of peers of each bind and connect.
 struct Peers {
     /// The number of the call, and its connected peers.
     connected: Vec<(u64, usize)>,
     total: usize,
     /// Pipes to peers, connected or not.
     pipes: usize,
-    /// Further pipes were not counted.
+    /// There are more than [`MOST_PEERS`] pipes, and the others were not counted.
     more: bool,
 }
 
@@ -205,14 +206,14 @@ fn whereabouts(state: &State, peers: &Peers) -> String {
     }
 }
 
-/// The endpoint of a socket that has one, and is bound to it.
+/// The endpoint of a socket that has a single endpoint, and is bound to it.
 fn only_bind(state: &State) -> Option<&str> {
     let mut places = state.endpoints.places();
     let first = places.next()?;
     (first.attached == Attached::Bound && places.next().is_none()).then_some(first.endpoint)
 }
 
-/// The first endpoints, each with its peers, and the number of the others.
+/// The first [`MOST_PLACES`] endpoints with their peers, and the number of the others.
 fn listed(state: &State, peers: &Peers) -> String {
     let places: Vec<_> = state.endpoints.places().collect();
     let mut text = String::new();
@@ -257,7 +258,7 @@ fn hint(state: &State, spec: &PatternSpec, direction: Direction, peers: &Peers) 
     }
 }
 
-/// The high-water marks of what is sent.
+/// The high-water marks for sending.
 fn marks(options: &Options) -> String {
     match options.sndhwm_bytes {
         0 => format!("SNDHWM is {}", options.sndhwm),
@@ -289,7 +290,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wait_in_vain_names_the_time_the_endpoints_and_the_peers() {
+    fn a_timeout_names_the_time_the_endpoints_and_the_peers() {
         let context = Context::new();
         let pull = impatient(&context, SocketType::Pull);
         let said = |text: &str| format!("Resource temporarily unavailable: {text}");
@@ -332,7 +333,7 @@ mod tests {
     }
 
     #[test]
-    fn an_overview_names_endpoints_and_peers_and_waits_for_nothing() {
+    fn an_overview_names_endpoints_and_peers_without_waiting() {
         let context = Context::new();
         let pull = impatient(&context, SocketType::Pull);
         assert_eq!(pull.overview(), None);
@@ -353,7 +354,7 @@ mod tests {
     }
 
     #[test]
-    fn many_endpoints_are_counted() {
+    fn endpoints_beyond_the_first_three_are_counted() {
         let context = Context::new();
         let sub = impatient(&context, SocketType::Sub);
         for name in ["a", "b", "c", "d", "e"] {
@@ -373,7 +374,7 @@ mod tests {
     }
 
     #[test]
-    fn sockets_of_one_direction_say_which() {
+    fn one_way_sockets_name_their_direction() {
         let context = Context::new();
         for (socket_type, says) in [
             (

@@ -1,4 +1,4 @@
-//! Waiting until what was sent has left this process.
+//! Waiting until all sent messages have left this process.
 
 use std::ops::ControlFlow;
 use std::time::Duration;
@@ -9,23 +9,24 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::signal::Woken;
 use crate::sys::clock;
 
-/// What had not left when a flush gave up.
+/// The messages that had not left when a flush gave up.
 #[derive(Debug)]
 pub struct FlushError {
-    /// Why: `Again` when the time was over, otherwise as any call.
+    /// The reason: `Again` when the timeout expired, otherwise as for any call.
     pub error: Error,
     /// Messages that have not left, by endpoint.
     pub remaining: Vec<(String, u64)>,
 }
 
 impl Socket {
-    /// Returns when every message that was accepted so far has been handed to its peers' kernels. What goes over
-    /// inproc has arrived when it is sent. Messages lost with a connection do not keep it waiting; `stats` counts them.
-    /// Nor does what an endpoint that was disconnected still has to deliver: that is up to LINGER.
+    /// Waits until every message that was accepted so far has been handed to the kernel, for every peer. A message over
+    /// inproc has arrived as soon as it is sent. Messages that were lost with a connection are not waited for; `stats`
+    /// counts them. Messages of an endpoint that was disconnected are not waited for either, because LINGER applies to
+    /// them.
     ///
     /// # Errors
-    /// What is left, by endpoint, with the reason: `Again` when the time is over, `Interrupted` when a signal handler
-    /// ran (call again), `Terminated`, `NotSocket`.
+    /// The remaining messages by endpoint, with the reason: `Again` when the timeout expired, `Interrupted` when a
+    /// signal handler ran (call again), `Terminated`, `NotSocket`.
     pub fn flush(&self, timeout: Option<Duration>) -> std::result::Result<(), FlushError> {
         let core = self.core();
         let deadline = timeout.and_then(|timeout| clock::now().checked_add(timeout));
@@ -52,7 +53,7 @@ impl Socket {
 }
 
 impl Core {
-    /// Messages that have not left, by endpoint; asks to be told when that changes.
+    /// Counts the messages that have not left, by endpoint, and requests a notification when that changes.
     fn remaining(&self) -> Result<Vec<(String, u64)>> {
         let mut state = self.lock_open()?;
         self.process(&mut state);

@@ -1,4 +1,4 @@
-//! Groups of DISH, and peers that have numbers.
+//! The groups of DISH sockets, and peers that are addressed by numbers.
 
 use super::Socket;
 use super::core::{Core, State};
@@ -6,7 +6,8 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::patterns::DoomReason;
 
 impl Socket {
-    /// Receives the messages of a group as well. For DISH. Groups match exactly, unlike topics.
+    /// Joins a group, so that its messages are received, in addition to those of earlier groups. This is for DISH.
+    /// Groups match exactly, unlike topics.
     ///
     /// ```
     /// # fn main() -> zeroxide::Result<()> {
@@ -24,13 +25,13 @@ impl Socket {
     /// ```
     ///
     /// # Errors
-    /// `Invalid` if the group is joined already, has more than 255 bytes or a zero byte; `NotSupported` for other types;
-    /// `Terminated`, `NotSocket`.
+    /// `Invalid` if the group is already joined, is longer than 255 bytes, or contains a zero byte; `NotSupported` for
+    /// other types; `Terminated`, `NotSocket`.
     pub fn join(&self, group: impl AsRef<[u8]>) -> Result<()> {
         self.change(|state| state.pattern.join(&mut state.pipes, group.as_ref()))
     }
 
-    /// Takes a [`join`](Self::join) back.
+    /// Leaves a group that was joined with [`join`](Self::join).
     ///
     /// # Errors
     /// `Invalid` if the group is not joined; otherwise as [`join`](Self::join).
@@ -54,12 +55,12 @@ impl Socket {
         Ok(())
     }
 
-    /// Connects to an endpoint, and returns the routing id of the peer there: messages can be sent to it at once. For PEER
-    /// and SERVER.
+    /// Connects to an endpoint, and returns the routing id of the peer there, so that messages can be sent to it at
+    /// once. This is for PEER and SERVER.
     ///
     /// # Errors
-    /// As [`connect`](Self::connect); `NotSupported` for other types; `Fault` with IMMEDIATE, because there is no peer then
-    /// until the connection is made.
+    /// As [`connect`](Self::connect); `NotSupported` for other types; `Fault` with IMMEDIATE, because the peer then
+    /// does not exist before the connection does.
     pub fn connect_peer(&self, endpoint: &str) -> Result<u32> {
         let core = self.core();
         core.check_numbers()?;
@@ -76,7 +77,7 @@ impl Socket {
             .ok_or_else(|| nobody("the peer has left already"))
     }
 
-    /// Ends the connection to the peer with this routing id. If this socket has connected to it, it does not connect again.
+    /// Ends the connection to the peer with this routing id. If this socket made the connection, it does not reconnect.
     ///
     /// # Errors
     /// `HostUnreachable` if no peer has the routing id; `NotSupported` for types whose peers have none; `Terminated`,

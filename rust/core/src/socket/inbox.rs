@@ -1,7 +1,7 @@
-//! What happens to a socket's pipes: posted by whoever it happens to, worked off under the lock.
+//! Events of a socket's pipes. Any thread posts them, and they are processed under the lock.
 //!
-//! Posting locks nothing. What must not wait for the application's next call is worked off by the poster itself if the
-//! lock is free, and otherwise by its holder, after unlocking (`zeroxide_queue::exclusive`).
+//! Posting takes no lock. Events that must not wait for the application's next call are processed by the poster itself
+//! if the lock is free, and otherwise by its holder after unlocking (`zeroxide_queue::exclusive`).
 
 use std::any::Any;
 use std::sync::PoisonError;
@@ -16,23 +16,23 @@ use crate::pipe::{Limit, Pipe, PipeEvent, PipeId, PipeOwner};
 use crate::port::{Origin, SocketPort};
 use crate::sys::sync::atomic::{Ordering, fence};
 
-/// From so many peers on that are gone and have left something to receive, nobody else is let in. Their messages are
-/// limited for each of them only, and a peer can come back as often as it likes.
+/// Maximum number of peers that are gone with messages left to receive. At this number, no further peer is accepted,
+/// because the limits on messages apply to each peer alone, and a peer can return any number of times.
 const UNREAD_MAX: usize = 1000;
 
 impl Core {
     fn post(&self, post: Post, urgent: bool) {
         self.inner.post(post);
-        // Pairs with the fence of whoever makes the descriptor.
+        // Pairs with the fence of the thread that creates the descriptor.
         fence(Ordering::SeqCst);
-        // A descriptor has to be at its true level, which only work on the mailbox can tell.
+        // A descriptor must be at its true level, which is only known after the mailbox has been processed.
         if urgent || self.signal.has_descriptor() {
             self.inner.urge(self);
         }
         self.signal.wake();
     }
 
-    /// Works the mailbox off.
+    /// Processes the mailbox.
     pub(super) fn process(&self, state: &mut State) {
         let posts = self.inner.take(state);
         self.work_off(state, posts);
@@ -48,7 +48,7 @@ impl Core {
                     endpoint,
                     origin,
                 } => {
-                    // Came too late: the bind or connect was taken back meanwhile.
+                    // The pipe came too late: its bind or connect was ended meanwhile.
                     if self.is_closed() || !state.endpoints.has(origin.source) {
                         continue;
                     }
@@ -63,7 +63,7 @@ impl Core {
         }
     }
 
-    /// Takes a pipe in, under the lock.
+    /// Adds a pipe, under the lock.
     pub(super) fn attach_now(
         &self,
         state: &mut State,
@@ -71,14 +71,14 @@ impl Core {
         endpoint: &str,
         origin: Origin,
     ) {
-        // Whoever made it may have known older marks: they hold for all pipes, whenever they are set.
+        // The thread that made the pipe may have used old high-water marks. The current ones apply to all pipes.
         pipe.set_limit_out(Limit::outbound(&state.options));
         pipe.set_limit_in(Limit::inbound(&state.options));
         let id = state.pipes.insert(pipe, endpoint, origin.side);
         state.origins.insert(id, origin);
         state.out_event = true;
         state.pattern.attach(&mut state.pipes, id);
-        // From here on events arrive; what happened before is looked at now.
+        // Events arrive from here on. Earlier changes are checked now.
         if let Some(owner) = self.arc()
             && let Some(pipe) = state.pipes.get(id)
         {
@@ -93,7 +93,7 @@ impl Core {
         }
     }
 
-    /// Lets leaving pipes go and publishes what was written.
+    /// Releases the pipes that are leaving, and publishes the messages that were written.
     #[inline]
     pub(super) fn settle(&self, state: &mut State) {
         while state.pipes.has_leaving() {
@@ -109,7 +109,7 @@ impl Core {
         }
     }
 
-    /// Takes a pipe out, under the lock; its drop closes it.
+    /// Removes a pipe, under the lock. Dropping the pipe closes it.
     pub(super) fn detach_now(&self, state: &mut State, id: PipeId) {
         if state.pipes.get(id).is_none() {
             return;
@@ -172,7 +172,7 @@ fn on_event(spec: &PatternSpec, state: &mut State, id: PipeId, event: PipeEvent)
                 pipes.discard(id, DropReason::Stale);
             }
             pattern.far_closed(pipes, id);
-            // A type that cannot receive never reads on to the end of the pipe.
+            // A socket type that cannot receive never reads to the end of the pipe.
             if !spec.can_recv && !spec.eager {
                 pipes.discard(id, DropReason::Malformed);
                 pipes.check_read(id);
@@ -185,9 +185,9 @@ fn on_event(spec: &PatternSpec, state: &mut State, id: PipeId, event: PipeEvent)
                 unread.insert(id);
             }
         }
-        // Only those who wait for it care, and they look for themselves.
+        // Only threads that wait in a flush need this event, and they check for themselves.
         PipeEvent::Sent => {}
-        // What was gathered was published before this was looked at.
+        // Gathered messages were published before this event was processed.
         PipeEvent::Gathering | PipeEvent::Asked => {}
     }
 }

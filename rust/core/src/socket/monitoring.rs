@@ -1,4 +1,5 @@
-//! A socket's events: for readers in this process, and over an inproc PAIR as libzmq's programs expect.
+//! A socket's events: for readers in this process, and over an inproc PAIR socket as programs written for libzmq
+//! expect.
 
 use std::os::fd::{AsRawFd, RawFd};
 use std::sync::atomic::Ordering;
@@ -12,7 +13,7 @@ use crate::patterns::FOR_EVENTS;
 use crate::signal::Woken;
 use crate::sys::sync::{Arc, MutexGuard, PoisonError, Weak};
 
-/// The events of a socket, one after the other, until it or this is closed.
+/// The events of a socket, one after the other, until the socket or the stream is closed.
 pub struct EventStream {
     queue: Arc<EventQueue>,
     socket: Weak<Core>,
@@ -23,16 +24,16 @@ fn no_event() -> Error {
 }
 
 impl EventStream {
-    /// The next event; `None` when the socket, or this, was closed and everything has been read.
+    /// Returns the next event, or `None` when the socket or the stream was closed and all events have been read.
     ///
     /// # Errors
-    /// `Again` when none came in the time that `wait` allows ([`Wait::Default`] is for ever), `Interrupted` when a
-    /// signal handler ran, `Terminated` with the context.
+    /// `Again` when no event happened in the time that `wait` allows ([`Wait::Default`] means forever), `Interrupted`
+    /// when a signal handler ran, `Terminated` with the context.
     pub fn next(&self, wait: Wait) -> Result<Option<MonitorEvent>> {
         if self.is_inherited() {
             return Err(Error::with(
                 ErrorKind::NotSocket,
-                "these are the events of a socket of the process that forked",
+                "these events belong to a socket of the parent process",
             ));
         }
         let deadline = limit(wait, None);
@@ -53,16 +54,16 @@ impl EventStream {
         }
     }
 
-    /// A descriptor that is readable for as long as [`next`](Self::next) need not wait. For other event loops; do not
-    /// read, write or close it.
+    /// Returns a descriptor that is readable while [`next`](Self::next) would not wait. It is meant for other event
+    /// loops; do not read, write or close it.
     ///
     /// # Errors
-    /// What the system says when it cannot be made.
+    /// The system's error if the descriptor cannot be created.
     pub fn fd(&self) -> Result<RawFd> {
         Ok(self.queue.descriptor()?.as_raw_fd())
     }
 
-    /// No more events; [`next`](Self::next) ends in whoever waits there.
+    /// Ends the stream. Calls of [`next`](Self::next) that wait return.
     pub fn close(&self) {
         if self.is_inherited() {
             return;
@@ -77,7 +78,7 @@ impl EventStream {
 }
 
 impl EventStream {
-    /// In a forked child, whose copies of the locks are in whatever state the fork met them.
+    /// Whether this is a forked child, whose copies of the locks are in the state in which the fork found them.
     fn is_inherited(&self) -> bool {
         let core = self.socket.upgrade();
         core.is_some_and(|core| !core.registry.is_own_process())
@@ -91,8 +92,8 @@ impl Drop for EventStream {
 }
 
 impl Socket {
-    /// The events of `mask` (a sum of [`EventKind`](crate::monitor::EventKind)s) from now on. There may be several readers, beside
-    /// [`monitor`](Self::monitor).
+    /// Returns a stream of the events in `mask` (a sum of [`EventKind`](crate::monitor::EventKind)s) from now on. A
+    /// socket can have several streams, in addition to its [`monitor`](Self::monitor).
     ///
     /// # Errors
     /// `Terminated`, `NotSocket`.
@@ -109,18 +110,18 @@ impl Socket {
         })
     }
 
-    /// Starts to send the events of `mask` to a PAIR socket bound to `endpoint`, which is over inproc. Ends a monitor of
-    /// this kind that the socket had before.
+    /// Binds a PAIR socket to `endpoint`, which must be over inproc, and sends the events in `mask` from it. This ends
+    /// the socket's previous monitor of this kind.
     ///
     /// # Errors
-    /// `NoProtocol` when the endpoint is not over inproc; as `bind` otherwise.
+    /// `NoProtocol` when the endpoint is not over inproc; otherwise the errors of [`bind`](Self::bind).
     pub fn monitor(&self, endpoint: &str, mask: u32) -> Result<()> {
         let core = self.core();
         core.check_open()?;
         if !core.registry.transports.is_local(endpoint) {
             return Err(Error::with(
                 ErrorKind::NoProtocol,
-                format!("{endpoint}: events go over inproc only"),
+                format!("{endpoint}: events are only sent over inproc"),
             ));
         }
         self.stop_monitor();
@@ -132,7 +133,7 @@ impl Socket {
         })
     }
 
-    /// Ends what [`monitor`](Self::monitor) began, with an event that says so.
+    /// Ends the monitor that [`monitor`](Self::monitor) started, with an event that reports the end.
     pub fn stop_monitor(&self) {
         self.core().forget(|to| matches!(to, Listener::Pair(_)));
     }
@@ -151,7 +152,7 @@ impl Core {
         self.forget(|_| true);
     }
 
-    /// Readers that wait must learn that the context ends; sockets do by themselves.
+    /// Readers that wait must learn that the context ends. Sockets learn it by themselves.
     pub(super) fn terminate_monitors(&self) {
         for monitor in self.monitors().iter() {
             if let Listener::Queue(queue) = &monitor.to {
@@ -166,7 +167,7 @@ impl Core {
             monitors.push(monitor);
             self.note_mask(&monitors);
         }
-        // A close that came in between has not seen it, and nobody else would end it.
+        // A close that ran in between has not seen the new monitor, so it must be ended here.
         if self.is_closed() {
             self.end_monitors();
         }

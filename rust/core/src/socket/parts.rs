@@ -1,4 +1,4 @@
-//! Messages that threads are in the middle of, part by part.
+//! Messages that threads have sent or received only in part so far.
 
 use std::collections::{HashMap, VecDeque};
 use std::mem;
@@ -13,10 +13,10 @@ use crate::sys::sync::thread::{self, ThreadId};
 use crate::sys::sync::thread_local;
 use crate::sys::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
-/// Per thread: what it has gathered for sending, and what is left of what it receives. A thread that ends takes both
-/// with it, and that is counted.
+/// For each thread, the parts that it has gathered for sending, and the parts that it has not received yet. When a
+/// thread ends, both are lost, and the loss is counted.
 ///
-/// Most programs never send or receive in parts; they pay one load.
+/// Most programs never send or receive in parts; for them, each check costs one load.
 #[derive(Default)]
 pub(super) struct Parts {
     shared: Arc<Shared>,
@@ -25,9 +25,9 @@ pub(super) struct Parts {
 #[derive(Default)]
 struct Shared {
     busy: AtomicUsize,
-    /// How many threads have parts left to receive.
+    /// The number of threads that have parts left to receive.
     receiving: AtomicUsize,
-    /// Messages that were begun in parts and lost.
+    /// The number of messages that were begun in parts and lost.
     unfinished: AtomicU64,
     threads: Mutex<HashMap<ThreadId, Thread>>,
 }
@@ -36,9 +36,9 @@ struct Shared {
 struct Thread {
     outgoing: Option<Message>,
     incoming: VecDeque<Frame>,
-    /// When those at the front of `incoming` were received that were given back, and who they are from.
+    /// One entry for each part at the front of `incoming` that was given back: when it was received, and its sender.
     returned: VecDeque<(u64, Peer)>,
-    /// Who the incoming message is from.
+    /// The sender of the incoming message.
     peer: Peer,
 }
 
@@ -50,21 +50,22 @@ impl Thread {
     }
 }
 
-/// A thread, as far as it receives messages in parts: those that it is to get back are its own, whoever gives them back.
+/// A thread as a receiver of parts. Parts that it received return to it, whichever thread gives them back.
 #[derive(Clone, Debug)]
 pub struct PartsReceiver {
     unfinished: Arc<Unfinished>,
 }
 
 impl PartsReceiver {
-    /// The calling thread; `None` if that is on its way out.
+    /// Returns the calling thread, or `None` if the thread is ending.
     pub fn current() -> Option<PartsReceiver> {
         let mine = UNFINISHED.try_with(|mine| mine.0.clone()).ok()?;
         Some(PartsReceiver { unfinished: mine })
     }
 }
 
-/// What a thread is in the middle of, by socket. Sockets that are gone are swept out when others come.
+/// The sockets with which a thread has an unfinished message. Entries of sockets that are gone are removed when others
+/// are added.
 #[derive(Debug)]
 struct Unfinished {
     thread: ThreadId,
@@ -73,7 +74,7 @@ struct Unfinished {
     sockets: Mutex<Option<Vec<Weak<Shared>>>>,
 }
 
-/// The calling thread's; its end is the thread's.
+/// The entry of the calling thread, dropped when the thread ends.
 struct Mine(Arc<Unfinished>);
 
 thread_local! {
@@ -89,7 +90,7 @@ impl Unfinished {
         self.sockets.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Works on what the thread is in the middle of, unless it has ended.
+    /// Runs `work` on the thread's unfinished messages, unless the thread has ended.
     fn with<T>(&self, shared: &Arc<Shared>, work: impl FnOnce(&mut Thread) -> T) -> Option<T> {
         let mut sockets = self.sockets();
         let sockets = sockets.as_mut()?;
@@ -114,7 +115,7 @@ fn note(sockets: &mut Vec<Weak<Shared>>, shared: &Arc<Shared>) {
 
 impl Drop for Mine {
     fn drop(&mut self) {
-        // In a forked child the locks may be held by threads that are not there.
+        // In a forked child, the locks may be held by threads that do not exist there.
         if self.0.process != process::id() {
             return;
         }
@@ -133,7 +134,7 @@ impl Shared {
         self.threads.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Works on what `thread` is in the middle of. Returns also whether it still is.
+    /// Runs `work` on the unfinished messages of `thread`. Returns also whether it still has any.
     fn with<T>(&self, thread: ThreadId, work: impl FnOnce(&mut Thread) -> T) -> (T, bool) {
         let mut threads = self.lock();
         let theirs = threads.entry(thread).or_default();
@@ -154,14 +155,14 @@ impl Shared {
 impl Parts {
     #[inline]
     fn nobody(&self) -> bool {
-        // A thread's own entry is always visible to it; those of others do not concern it.
+        // A thread always sees its own entry. The entries of other threads do not matter to it.
         self.shared.busy.load(Ordering::Relaxed) == 0
     }
 
     fn with<T>(&self, work: impl FnOnce(&mut Thread) -> T) -> T {
         let (result, unfinished) = self.shared.with(thread::current().id(), work);
         if unfinished {
-            // Fails in a thread that is on its way out; nobody tidies up after it then but the socket's end.
+            // Fails in a thread that is ending. Its entry then stays until the socket ends.
             let _ = UNFINISHED.try_with(|mine| {
                 if let Some(sockets) = &mut *mine.0.sockets() {
                     note(sockets, &self.shared);
@@ -171,7 +172,7 @@ impl Parts {
         result
     }
 
-    /// Keeps a part of the message that this thread is sending.
+    /// Stores a part of the message that this thread is sending.
     pub(super) fn gather(&self, frame: Frame) {
         self.with(|mine| match &mut mine.outgoing {
             Some(message) => message.push(frame),
@@ -179,7 +180,7 @@ impl Parts {
         });
     }
 
-    /// What this thread has gathered.
+    /// Takes the parts that this thread has gathered.
     pub(super) fn take(&self) -> Option<Message> {
         if self.nobody() {
             None
@@ -188,17 +189,17 @@ impl Parts {
         }
     }
 
-    /// A message that was begun in parts is lost.
+    /// Counts a message that was begun in parts and is lost.
     pub(super) fn count_unfinished(&self) {
         self.shared.unfinished.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// How many messages that were begun in parts are lost.
+    /// The number of messages that were begun in parts and lost.
     pub(super) fn unfinished(&self) -> u64 {
         self.shared.unfinished.load(Ordering::Relaxed)
     }
 
-    /// Whether this thread has gathered something.
+    /// Whether this thread has gathered parts.
     pub(super) fn is_gathering(&self) -> bool {
         !self.nobody() && self.with(|mine| mine.outgoing.is_some())
     }
@@ -218,7 +219,7 @@ impl Parts {
         })
     }
 
-    /// This thread begins to receive `message`: its first part now, the others later.
+    /// Begins to receive `message` in this thread. Returns its first part, and stores the others for later.
     pub(super) fn begin(&self, message: Message, peer: Option<Arc<PeerInfo>>) -> Frame {
         if message.len() == 1 {
             return message.into_iter().next().unwrap_or_default();
@@ -233,8 +234,8 @@ impl Parts {
         first
     }
 
-    /// Puts parts before those that are left for the thread that received them. False if it has ended, and its parts with
-    /// it.
+    /// Inserts parts before those that are left for the thread that received them. Returns false if that thread has
+    /// ended: then the parts are lost.
     pub(super) fn put_back(
         &self,
         receiver: &PartsReceiver,
@@ -254,7 +255,7 @@ impl Parts {
         put.is_some()
     }
 
-    /// Forgets what is left for this thread. Returns whether there was something.
+    /// Discards the parts that are left for this thread. Returns whether there were any.
     pub(super) fn forget_incoming(&self) -> bool {
         !self.nobody()
             && self.with(|mine| {
@@ -275,7 +276,7 @@ impl Parts {
         self.shared.receiving.load(Ordering::Relaxed) > 0
     }
 
-    /// Forgets everything.
+    /// Discards the parts of all threads.
     pub(super) fn clear(&self) {
         let mut threads = self.shared.lock();
         threads.clear();
@@ -289,7 +290,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_thread_that_ends_takes_its_parts_with_it() {
+    fn the_parts_of_a_thread_are_lost_when_it_ends() {
         let parts = Parts::default();
         let others = Parts::default();
         parts.gather(Frame::from("mine"));
@@ -302,19 +303,19 @@ mod tests {
                 parts.begin(message, None);
                 assert!(parts.is_anybody_receiving());
             });
-            // Unlike the scope's end this waits until the thread has nothing left to drop.
+            // Unlike the end of the scope, `join` waits until the thread has dropped its thread-local values.
             ends.join().unwrap();
         });
         assert!(!parts.is_anybody_receiving());
         assert_eq!(parts.shared.lock().len(), 1);
         assert!(others.nobody());
-        // What it sent and what it received.
+        // One message that the thread was sending, and one that it was receiving.
         assert_eq!((parts.unfinished(), others.unfinished()), (2, 1));
         assert_eq!(parts.take().unwrap().len(), 1);
     }
 
     #[test]
-    fn a_thread_remembers_no_sockets_that_are_gone() {
+    fn a_thread_forgets_sockets_that_are_gone() {
         for _ in 0..1000 {
             Parts::default().gather(Frame::from("x"));
         }
@@ -325,7 +326,7 @@ mod tests {
     }
 
     #[test]
-    fn parts_come_back_to_the_thread_that_received_them_and_keep_their_senders() {
+    fn returned_parts_go_to_the_thread_that_received_them_and_keep_their_senders() {
         let parts = Parts::default();
         let peer = |name: &str| {
             let name = name.as_bytes().to_vec();
@@ -343,7 +344,10 @@ mod tests {
             let other = scope.spawn(|| {
                 assert!(parts.put_back(&me, 1, vec![second], &peer("one")));
                 assert!(parts.put_back(&me, 0, vec![first], &peer("one")));
-                assert!(parts.next().is_none(), "they are not this thread's");
+                assert!(
+                    parts.next().is_none(),
+                    "the parts belong to the other thread"
+                );
                 PartsReceiver::current().unwrap()
             });
             other.join().unwrap()
@@ -354,7 +358,7 @@ mod tests {
             .collect();
         let expected = [("1a", "one"), ("1b", "one"), ("2b", "two")];
         assert_eq!(all, expected.map(|(part, peer)| (part.into(), peer.into())));
-        // Nobody would ever take what is given back to a thread that is gone.
+        // Parts cannot be given back to a thread that has ended, because no thread would receive them.
         assert!(!parts.put_back(&ended, 2, vec![Frame::from("late")], &None));
         assert!(!parts.is_anybody_receiving());
     }

@@ -1,4 +1,4 @@
-//! How many peers there are, and waiting for them: what is sent too early reaches nobody.
+//! Counting peers and waiting for them, because messages that are sent too early reach no peer.
 
 use std::ops::ControlFlow;
 
@@ -8,7 +8,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::pipe::PipeId;
 
 impl Socket {
-    /// How many peers are connected now, their handshakes done.
+    /// Returns the number of peers that are connected now, with their handshakes finished.
     ///
     /// # Errors
     /// `Terminated`, `NotSocket`.
@@ -16,18 +16,19 @@ impl Socket {
         self.count(|_, state| Ok(connected(state).len()))
     }
 
-    /// Waits until at least `count` peers are connected, and returns how many are. [`Wait::Default`] is for ever.
+    /// Waits until at least `count` peers are connected, and returns their number. [`Wait::Default`] means forever.
     ///
     /// # Errors
-    /// `Again` when there are fewer in the end, which the text says; `Interrupted`, `Terminated`, `NotSocket`.
+    /// `Again` when there are still fewer at the end of the wait, with their number in the text; `Interrupted`,
+    /// `Terminated`, `NotSocket`.
     pub fn wait_connected(&self, count: usize, wait: Wait) -> Result<usize> {
         self.wait_for(count, wait, "connected", |_, state| {
             Ok(connected(state).len())
         })
     }
 
-    /// How many peers get a message that begins with `topic`, because they are subscribed to it or to a prefix of it. For a
-    /// RADIO, `topic` is a group.
+    /// Returns the number of peers that get a message that begins with `topic`, because they are subscribed to it or to
+    /// a prefix of it. For a RADIO, `topic` is a group.
     ///
     /// # Errors
     /// `NotSupported` unless this is a PUB, XPUB or RADIO; `Terminated`, `NotSocket`.
@@ -36,12 +37,12 @@ impl Socket {
         self.count(|core, state| subscribed(core, state, topic))
     }
 
-    /// Waits until at least `count` peers are subscribed to `topic` or a prefix of it, and returns how many are.
-    /// [`Wait::Default`] is for ever.
+    /// Waits until at least `count` peers are subscribed to `topic` or a prefix of it, and returns their number.
+    /// [`Wait::Default`] means forever.
     ///
     /// # Errors
-    /// As [`count_subscribed`](Self::count_subscribed); `Again` when there are fewer in the end, which the text says;
-    /// `Interrupted`.
+    /// As [`count_subscribed`](Self::count_subscribed); `Again` when there are still fewer at the end of the wait, with
+    /// their number in the text; `Interrupted`.
     pub fn wait_subscribed(
         &self,
         topic: impl AsRef<[u8]>,
@@ -103,12 +104,10 @@ fn subscribed(core: &Core, state: &mut State, topic: &[u8]) -> Result<usize> {
         let name = core.spec().socket_type.name();
         return Err(Error::with(
             ErrorKind::NotSupported,
-            format!(
-                "nobody subscribes to a {name} socket: only to PUB and XPUB, and to groups of RADIO"
-            ),
+            format!("a {name} socket has no subscribers; only PUB, XPUB and RADIO sockets do"),
         ));
     };
-    // A peer may match by several of its topics.
+    // Several topics of one peer may match.
     ids.sort_unstable_by_key(|id| id.0);
     ids.dedup();
     let connected = |id: &PipeId| state.pipes.get(*id).is_some_and(|pipe| pipe.is_connected());

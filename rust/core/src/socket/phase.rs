@@ -1,20 +1,20 @@
-//! Where a socket is in its life.
+//! The phases of a socket's life.
 
 use crate::sys::sync::atomic::{AtomicU8, Ordering};
 
-/// See the module text.
+/// The phase of a socket.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
 pub(super) enum Phase {
-    /// It can be used.
+    /// The socket can be used.
     Open,
-    /// Its context was shut down: every call fails, and its owner must still close it.
+    /// The context was shut down: every call fails, and the owner must still close the socket.
     Terminated,
-    /// Its owner has closed it.
+    /// The owner has closed the socket.
     Closed,
 }
 
-/// What changes it.
+/// An event that changes the phase.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum PhaseEvent {
     /// The context is shut down.
@@ -48,12 +48,13 @@ impl PhaseCell {
         PhaseCell(AtomicU8::new(Phase::Open as u8))
     }
 
-    /// Acquire pairs with the Release in `change`: a call that finds the socket closed finds what led to it.
+    /// Acquire pairs with the Release in `change`: a call that finds the socket closed also sees everything that
+    /// happened before it was closed.
     pub(super) fn get(&self) -> Phase {
         Phase::from_stored(self.0.load(Ordering::Acquire))
     }
 
-    /// As [`get`](Self::get), for each call.
+    /// Like `get() == Phase::Open`, but cheaper, because every call checks this.
     #[inline]
     pub(super) fn is_open(&self) -> bool {
         self.0.load(Ordering::Acquire) == Phase::Open as u8

@@ -1,9 +1,9 @@
-//! What a socket's mailbox holds.
+//! The entries of a socket's mailbox.
 
 use crate::pipe::{Pipe, PipeEvent, PipeId};
 use crate::port::Origin;
 
-/// News for a socket, from any thread.
+/// An event for a socket, posted by any thread.
 pub(super) enum Post {
     Attach {
         pipe: Box<Pipe>,

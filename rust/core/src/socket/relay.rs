@@ -1,4 +1,4 @@
-//! Passing a run of messages from one socket to another, under the locks of both: published once, woken once.
+//! Passing a run of messages from one socket to another, under the locks of both, with one publication and one wake.
 
 use std::sync::Arc;
 use std::{ptr, result};
@@ -13,32 +13,32 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::patterns::DropReason;
 use crate::port::SocketPort;
 
-/// What a run of messages came to.
+/// The result of a run.
 #[derive(Default)]
 pub(crate) struct Relayed {
-    /// How many were delivered.
+    /// The number of messages delivered.
     pub(crate) messages: u64,
-    /// Bytes of them.
+    /// The size of these messages in bytes.
     pub(crate) bytes: u64,
-    /// One that was received and has to wait for its receiver, or that no other will take either.
+    /// A message that was received but not delivered: its receiver has no room, or sending it failed.
     pub(crate) stuck: Option<Stuck>,
-    /// Why it ended, if it cannot go on.
+    /// The reason why the relay cannot continue, if any.
     pub(crate) failed: Option<Error>,
 }
 
 /// A message between two sockets.
 pub(crate) struct Stuck {
     pub(crate) message: Message,
-    /// Who it is from.
+    /// The sender of the message.
     pub(crate) peer: Option<Arc<PeerInfo>>,
 }
 
 impl Socket {
-    /// Passes up to `max` messages on to `to`, each after `look` has seen and perhaps changed it, for as long as there
-    /// are some and room for them. Never waits for a peer.
+    /// Passes up to `max` messages on to `to`, while there are messages and room for them. `look` sees each message
+    /// first, and may change it. This never waits for a peer.
     ///
     /// # Errors
-    /// `Terminated` and `NotSocket` of either socket, before anything was received.
+    /// `Terminated` and `NotSocket` of either socket, before any message was received.
     pub(crate) fn relay(
         &self,
         to: &Socket,
@@ -61,7 +61,7 @@ impl Socket {
             relay.done.failed = result.err();
             return Ok(relay.done);
         }
-        // Always in the same order: another thread may be relaying the other way.
+        // The locks are always taken in the same order, because another thread may be relaying in the other direction.
         let (mut from, mut into);
         if ptr::from_ref(source) < ptr::from_ref(target) {
             from = source.lock_open()?;
@@ -80,10 +80,10 @@ impl Socket {
         Ok(relay.done)
     }
 
-    /// Drops a message that sending has failed for, and counts it, unless the error is about more than this message.
+    /// Drops and counts a message that could not be sent, unless the error concerns more than this message.
     ///
     /// # Errors
-    /// The error that it was.
+    /// The given error, if it concerns more than this message.
     pub(crate) fn drop_unwanted(&self, error: Error) -> Result<()> {
         match unwanted(error.kind()) {
             Some(reason) => self.core().count_drop(reason, 1),
@@ -115,7 +115,7 @@ impl Relay<'_> {
         Ok(())
     }
 
-    /// Both ends are one socket, which may be able to send only because it has received.
+    /// Relays from a socket to itself. Such a socket may be able to send only because it has received.
     fn echo(&mut self, state: &mut State) -> Result<()> {
         while self.wants_more() {
             let Some((message, source)) = self.next(state)? else {
@@ -159,7 +159,7 @@ impl Relay<'_> {
         }
     }
 
-    /// Gives back what is not to be dropped.
+    /// Sends a message to the target. Returns it if it must not be dropped.
     fn pass(&mut self, into: &mut State, mut message: Message) -> result::Result<(), SendError> {
         let size = message.size() as u64;
         match self.target.hand_over(into, &mut message) {
@@ -179,7 +179,7 @@ impl Relay<'_> {
         Ok(())
     }
 
-    /// Keeps a message that could not be passed on, with who it is from. Fails unless it only has to wait.
+    /// Stores a message that could not be passed on, and its sender. Fails unless the message only has to wait.
     fn keep(&mut self, from: &mut State, source: Source, kept: SendError) -> Result<()> {
         let SendError { message, error } = kept;
         let peer = Core::peer_of(from, source);
@@ -192,8 +192,8 @@ impl Relay<'_> {
     }
 }
 
-/// Whether an error is about this one message only, which then is dropped: whoever sent it must not be able to end the
-/// relay for all others.
+/// The reason to drop a message, if an error concerns this message only. A peer must not be able to end the relay for
+/// all others with one message.
 fn unwanted(kind: ErrorKind) -> Option<DropReason> {
     match kind {
         ErrorKind::HostUnreachable => Some(DropReason::Unroutable),

@@ -7,7 +7,7 @@ use zeroxide_proto::message::Message;
 
 /// A message that was given back.
 pub(super) struct Returned {
-    /// When it was received, as told by whoever gave it back.
+    /// When the message was received, according to the caller that gave it back.
     pub(super) order: u64,
     pub(super) message: Message,
     pub(super) peer: Option<Arc<PeerInfo>>,

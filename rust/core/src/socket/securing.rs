@@ -1,4 +1,4 @@
-//! One call to secure a socket, with an answer to who may come in.
+//! Calls that secure a socket, and state which clients are accepted.
 
 use std::sync::Arc;
 
@@ -11,9 +11,9 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::options::{Security, ids};
 
 impl Socket {
-    /// Makes this a CURVE server: peers prove who they are, everything is encrypted, and only the keys of `allowed` come
-    /// in. The list stays shared: what changes in it counts for the next peer. The name it has for a peer's key, or else
-    /// the key in Z85, is the `User-Id` of that peer's messages.
+    /// Makes this socket a CURVE server: clients are authenticated, all traffic is encrypted, and only the keys in
+    /// `allowed` are accepted. The list stays shared, so later changes to it apply to the next client. The `User-Id` of
+    /// a client's messages is the name of its key in the list, or the key in Z85 if it has no name.
     ///
     /// ```
     /// use zeroxide::{AllowList, Context, SocketType, curve_keypair};
@@ -34,7 +34,8 @@ impl Socket {
     /// ```
     ///
     /// # Errors
-    /// `Invalid` when the socket is bound or connected already: that would stay as it is. `Terminated`, `NotSocket`.
+    /// `Invalid` when the socket is already bound or connected, because existing endpoints would not be secured.
+    /// `Terminated`, `NotSocket`.
     pub fn secure_server(&self, secret_key: &Key, allowed: &AllowList) -> Result<()> {
         self.secure(|security| {
             security.remove(ids::CURVE_PUBLICKEY);
@@ -44,8 +45,8 @@ impl Socket {
         })
     }
 
-    /// Makes this a CURVE client of the server with that public key. Without a secret key of its own it gets a fresh
-    /// one, which only a server that lets [`anybody`](AllowList::anybody) in knows what to do with.
+    /// Makes this socket a CURVE client of the server with this public key. Without a secret key of its own, the client
+    /// gets a new one. Only a server that accepts every key ([`AllowList::anybody`]) accepts such a client.
     ///
     /// # Errors
     /// As [`secure_server`](Self::secure_server).
@@ -62,8 +63,9 @@ impl Socket {
         })
     }
 
-    /// Makes this a PLAIN server that lets the users of a list in. The list stays shared, see
-    /// [`secure_server`](Self::secure_server). PLAIN protects nothing on its way: it is for networks that do.
+    /// Makes this socket a PLAIN server that accepts the users in a list. The list stays shared, as in
+    /// [`secure_server`](Self::secure_server). PLAIN sends everything unencrypted, so use it only on networks that are
+    /// protected otherwise.
     ///
     /// # Errors
     /// As [`secure_server`](Self::secure_server).
@@ -74,15 +76,15 @@ impl Socket {
         })
     }
 
-    /// Makes this a PLAIN client.
+    /// Makes this socket a PLAIN client.
     ///
     /// # Errors
-    /// As [`secure_server`](Self::secure_server); `Invalid` when one of them is longer than 255 bytes.
+    /// As [`secure_server`](Self::secure_server); `Invalid` if the user name or the password is longer than 255 bytes.
     pub fn password_client(&self, user: &str, password: &[u8]) -> Result<()> {
         if user.len() > 255 || password.len() > 255 {
             return Err(Error::with(
                 ErrorKind::Invalid,
-                "PLAIN has room for 255 bytes of user name and of password",
+                "PLAIN limits the user name and the password to 255 bytes each",
             ));
         }
         self.secure(|security| {

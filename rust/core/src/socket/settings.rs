@@ -9,12 +9,12 @@ use crate::options::{OptionRow, PatternOption, Value, ids};
 use crate::pipe::Limit;
 
 impl Socket {
-    /// Changes an option by its number in `zmq.h`. Most concern only what is bound and connected later; those marked
-    /// live in [`SOCKET_OPTIONS`](crate::SOCKET_OPTIONS) take effect at once.
+    /// Changes an option by its number in `zmq.h`. Most options only affect later binds and connects. Those marked live
+    /// in [`SOCKET_OPTIONS`](crate::SOCKET_OPTIONS) take effect at once.
     ///
     /// # Errors
-    /// `Invalid`: there is no such option for this socket type, it cannot be written, or not with this value;
-    /// `Terminated`, `NotSocket`.
+    /// `Invalid` if this socket type has no such option, if the option cannot be written, or if it does not accept this
+    /// value; `Terminated`, `NotSocket`.
     pub fn set_option(&self, id: i32, value: &Value) -> Result<()> {
         let core = self.core();
         let mut state = core.lock_open()?;
@@ -26,7 +26,7 @@ impl Socket {
             let option = option?;
             let state = &mut *state;
             state.pattern.set(&mut state.pipes, &option)?;
-            // Subscriptions are waited for at the other end.
+            // The other end waits for subscriptions.
             if matches!(
                 option,
                 PatternOption::Subscribe(_) | PatternOption::Unsubscribe(_)
@@ -42,13 +42,14 @@ impl Socket {
         core.settle(&mut state);
         core.level(&mut state);
         drop(state);
-        // Calls that are blocked may be able to go on.
+        // Blocked calls may be able to continue.
         core.signal.wake();
         Ok(())
     }
 
-    /// Receives messages whose first part begins with `topic` as well; an empty one begins them all. For SUB, and for
-    /// XPUB with XPUB_MANUAL, where it concerns the peer whose subscription was received last.
+    /// Subscribes to the messages whose first part begins with `topic`, in addition to earlier subscriptions; an empty
+    /// topic matches every message. This is for SUB, and for XPUB with XPUB_MANUAL, where it applies to the peer whose
+    /// subscription was received last.
     ///
     /// # Errors
     /// `Invalid` for other types; `Terminated`, `NotSocket`.
@@ -56,7 +57,7 @@ impl Socket {
         self.set_option(ids::SUBSCRIBE, &Value::from(topic.as_ref()))
     }
 
-    /// Takes one [`subscribe`](Self::subscribe) of the same topic back.
+    /// Cancels one [`subscribe`](Self::subscribe) to the same topic.
     ///
     /// # Errors
     /// As [`subscribe`](Self::subscribe).
@@ -64,10 +65,10 @@ impl Socket {
         self.set_option(ids::UNSUBSCRIBE, &Value::from(topic.as_ref()))
     }
 
-    /// The value of an option by its number in `zmq.h`.
+    /// Returns the value of an option by its number in `zmq.h`.
     ///
     /// # Errors
-    /// `Invalid`: there is no such option, or it cannot be read; `Terminated`, `NotSocket`.
+    /// `Invalid` if there is no such option or it cannot be read; `Terminated`, `NotSocket`.
     pub fn get_option(&self, id: i32) -> Result<Value> {
         let core = self.core();
         match id {
@@ -88,7 +89,7 @@ impl Socket {
             ids::TOPICS_COUNT => {
                 let mut state = core.lock_open()?;
                 core.spec().check_option(OptionRow::find(id)?)?;
-                // What subscribers have said meanwhile counts.
+                // Subscriptions that have arrived meanwhile count.
                 core.process(&mut state);
                 Ok(Value::Int(state.pattern.topics().unwrap_or(0) as i64))
             }
@@ -100,10 +101,10 @@ impl Socket {
         }
     }
 
-    /// The value of a numeric option.
+    /// Returns the value of a numeric option.
     ///
     /// # Errors
-    /// As [`get_option`](Self::get_option); `Invalid` when it is not a number.
+    /// As [`get_option`](Self::get_option); `Invalid` if the option is not numeric.
     pub fn get_int(&self, id: i32) -> Result<i64> {
         match self.get_option(id)? {
             Value::Int(number) => Ok(number),
@@ -112,13 +113,13 @@ impl Socket {
     }
 }
 
-/// High-water marks hold for pipes that are there, too.
+/// Applies the high-water marks to existing pipes, too.
 fn limit_out(state: &mut State) {
     let limit = Limit::outbound(&state.options);
     for id in state.pipes.ids() {
         if let Some(pipe) = state.pipes.get(id) {
             pipe.set_limit_out(limit);
-            // A full pipe may have room now; its reader will not say so.
+            // A full pipe may have room now, and its reader will not report it.
             state.pattern.writable(&mut state.pipes, id);
         }
     }

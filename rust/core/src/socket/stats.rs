@@ -1,4 +1,4 @@
-//! Where every message went: counters per socket and per peer.
+//! Counters per socket and per peer that account for every message.
 
 use std::ops::ControlFlow;
 use std::sync::PoisonError;
@@ -13,63 +13,65 @@ use crate::error::Result;
 use crate::patterns::{Counters, DropReason};
 use crate::pipe::Pipe;
 
-/// A snapshot of a socket's counters. Messages are whole messages; subscriptions and other traffic of the pattern
-/// itself count as messages of its pipes.
+/// A snapshot of a socket's counters. They count whole messages. Subscriptions and other messages of the pattern itself
+/// count as messages of its pipes.
 #[derive(Clone, Debug, Default)]
 pub struct SocketStats {
     /// Messages written for peers.
     pub sent: u64,
-    /// Bytes of them.
+    /// The size of these messages in bytes.
     pub sent_bytes: u64,
     /// Messages read from peers.
     pub received: u64,
-    /// Bytes of them.
+    /// The size of these messages in bytes.
     pub received_bytes: u64,
-    /// Messages that wait to go out.
+    /// Messages waiting to be sent.
     pub queued_out: u64,
-    /// Messages that wait to be received.
+    /// Messages waiting to be received.
     pub queued_in: u64,
     /// Messages dropped, by reason.
     pub dropped: Counters,
-    /// Events that monitors did not get, because thousands of earlier events had not been read.
+    /// Events that monitors missed because thousands of earlier events had not been read.
     pub missed_events: u64,
-    /// The peers connected now, and the endpoints that are being connected.
+    /// The peers connected now, and the endpoints that are still connecting.
     pub peers: Vec<PeerStats>,
 }
 
 /// The counters of one pipe.
 #[derive(Clone, Debug, Default)]
 pub struct PeerStats {
-    /// The endpoint that was bound or connected.
+    /// The endpoint that this socket bound or connected to.
     pub endpoint: String,
-    /// The peer's address, where the transport knows one.
+    /// The peer's address, if the transport knows it.
     pub address: String,
     /// The routing id that the peer announced.
     pub routing_id: Bytes,
-    /// The id that precedes its messages (ROUTER); empty for other types.
+    /// The routing id that precedes the peer's messages (ROUTER); empty for other types.
     pub route: Bytes,
-    /// Whether its connection is up, its handshake finished. Of a peer that is gone messages may be left to receive.
+    /// Whether the connection is up and its handshake finished. Messages of a peer that is gone may still be left to
+    /// receive.
     pub connected: bool,
-    /// Whether it waits for its routing id, which another peer has, and is not read from until then (ROUTER).
+    /// Whether the peer waits for its routing id, which another peer still has. Its messages are not read until then
+    /// (ROUTER).
     pub waiting: bool,
-    /// Messages written for it.
+    /// Messages written for the peer.
     pub sent: u64,
-    /// Bytes of them.
+    /// The size of these messages in bytes.
     pub sent_bytes: u64,
-    /// Messages read from it.
+    /// Messages read from the peer.
     pub received: u64,
-    /// Bytes of them.
+    /// The size of these messages in bytes.
     pub received_bytes: u64,
-    /// Messages for it that wait to go out.
+    /// Messages waiting to be sent to the peer.
     pub queued_out: u64,
-    /// Messages from it that wait to be received.
+    /// Messages from the peer waiting to be received.
     pub queued_in: u64,
     /// Messages dropped, by reason.
     pub dropped: Counters,
 }
 
 impl Socket {
-    /// A snapshot of the counters.
+    /// Returns a snapshot of the counters.
     ///
     /// # Errors
     /// `Terminated`, `NotSocket`.
@@ -149,7 +151,7 @@ fn peer_stats(pipe: &Pipe, endpoint: &str, local: bool) -> PeerStats {
         sent_bytes,
         received,
         received_bytes,
-        // What a peer over inproc has not received yet waits at that peer, and is counted once.
+        // Messages that a peer over inproc has not received yet wait at that peer, and are counted there only.
         queued_out: match local && pipe.is_connected() {
             true => 0,
             false => pipe.queued_out(),

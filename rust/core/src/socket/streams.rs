@@ -26,14 +26,14 @@ pub struct MessageStream {
 pub struct MessageSink {
     socket: Socket,
     place: Place,
-    /// Accepted, and to be sent by the next poll.
+    /// A message that was accepted, but not sent yet. The next poll sends it.
     next: Option<Message>,
 }
 
 impl Socket {
-    /// The messages of this socket as a stream. It ends after the error `Terminated` or `NotSocket`, that is when the
-    /// context is shut down or the socket is closed; other errors do not end it. There may be several streams, and each
-    /// message goes to one of them.
+    /// Returns the messages of this socket as a stream. The stream ends after the error `Terminated` or `NotSocket`,
+    /// when the context is shut down or the socket is closed. Other errors do not end it. There may be several streams,
+    /// and each message goes to one of them.
     pub fn stream(&self) -> MessageStream {
         MessageStream {
             socket: self.clone(),
@@ -42,8 +42,8 @@ impl Socket {
         }
     }
 
-    /// A sink that sends its items as messages. It holds one message at most until it is flushed. Closing the sink flushes
-    /// it, and leaves the socket open.
+    /// Returns a sink that sends its items as messages. The sink holds at most one message until it is flushed. Closing
+    /// the sink flushes it, but leaves the socket open.
     pub fn sink(&self) -> MessageSink {
         MessageSink {
             socket: self.clone(),
@@ -54,7 +54,7 @@ impl Socket {
 }
 
 impl MessageSink {
-    /// The message that the sink has accepted but not sent.
+    /// Returns the message that the sink has accepted but not sent.
     pub fn into_message(mut self) -> Option<Message> {
         self.next.take()
     }
@@ -95,7 +95,10 @@ impl<M: Into<Message>> Sink<M> for MessageSink {
     }
 
     fn start_send(mut self: Pin<&mut Self>, item: M) -> std::result::Result<(), SendError> {
-        assert!(self.next.is_none(), "poll_ready comes first");
+        assert!(
+            self.next.is_none(),
+            "start_send was called before poll_ready succeeded"
+        );
         self.next = Some(item.into());
         Ok(())
     }

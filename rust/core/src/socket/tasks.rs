@@ -1,7 +1,7 @@
 //! Sending and receiving in tasks of async programs, on any runtime.
 //!
-//! A task that would have to wait leaves its waker with the socket's signal, and is polled again after whatever happens
-//! to the socket next, like the threads that are blocked in it.
+//! A task that would have to wait registers its waker with the socket's signal. Like a thread that is blocked in the
+//! socket, it is woken by the next event of the socket.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -33,9 +33,10 @@ pub struct Sending<'a> {
 }
 
 impl Socket {
-    /// Receives a message in a task, without blocking the thread. RCVTIMEO does not apply; a runtime's timeout does.
+    /// Receives a message in a task, without blocking the thread. RCVTIMEO does not apply; use the timeout of the
+    /// runtime.
     ///
-    /// A future that is dropped takes no message with it.
+    /// Dropping the future loses no message.
     ///
     /// # Errors
     /// As [`recv`](Self::recv), except `Again` and `Interrupted`.
@@ -46,12 +47,13 @@ impl Socket {
         }
     }
 
-    /// Sends a message in a task, without blocking the thread. SNDTIMEO does not apply; a runtime's timeout does.
+    /// Sends a message in a task, without blocking the thread. SNDTIMEO does not apply; use the timeout of the runtime.
     ///
-    /// A future that is dropped has not sent its message: [`Sending::into_message`] takes it out instead.
+    /// A future that is dropped before it is done has not sent its message. [`Sending::into_message`] returns that
+    /// message.
     ///
     /// # Errors
-    /// As [`send`](Self::send), except `Again` and `Interrupted`. The message comes back with the reason.
+    /// As [`send`](Self::send), except `Again` and `Interrupted`. The message is returned with the reason.
     pub fn send_async(&self, message: impl Into<Message>) -> Sending<'_> {
         Sending {
             socket: self,
@@ -60,11 +62,11 @@ impl Socket {
         }
     }
 
-    /// Receives a message, or has the task woken when there may be one. For code that is polled itself; elsewhere,
-    /// [`recv_async`](Self::recv_async) is simpler.
+    /// Receives a message, or has the task woken when a message may have arrived. This is for code that is polled
+    /// itself; elsewhere, [`recv_async`](Self::recv_async) is simpler.
     ///
-    /// Any number of tasks may poll a socket. The waker is kept until something happens to the socket. It may be called
-    /// in an I/O thread, and must not use the socket itself.
+    /// Any number of tasks may poll a socket. The waker is kept until the next event of the socket. It may be called in
+    /// an I/O thread, and must not use the socket itself.
     ///
     /// # Errors
     /// As [`recv`](Self::recv), except `Again` and `Interrupted`.
@@ -72,8 +74,8 @@ impl Socket {
         self.poll_recv_at(Place::Task, context.waker())
     }
 
-    /// Sends a message, or has the task woken when that may be possible. After success, an empty message is left;
-    /// otherwise, the message stays.
+    /// Sends a message, or has the task woken when sending may be possible. On success, `message` is left empty;
+    /// otherwise it is unchanged.
     ///
     /// The waker is kept as by [`poll_recv`](Self::poll_recv).
     ///
@@ -83,8 +85,8 @@ impl Socket {
         self.poll_send_at(Place::Task, context.waker(), message)
     }
 
-    /// Waits until there is room for a message, like [`await_room`](Self::await_room). The room is not reserved: another
-    /// thread or task may be faster.
+    /// Waits until there is room for a message, like [`await_room`](Self::await_room). The room is not reserved:
+    /// another thread or task may use it first.
     ///
     /// The waker is kept as by [`poll_recv`](Self::poll_recv).
     ///
@@ -124,7 +126,7 @@ impl Socket {
         })
     }
 
-    /// Tries until it succeeds, fails, or the task will be woken by whatever happens next.
+    /// Makes attempts until one succeeds or fails, or until the task is registered for the next event.
     fn poll_at(
         &self,
         place: Place,
@@ -146,7 +148,7 @@ impl Socket {
                 }
             }
             let is_current = core.signal.enlist(place, waker, ticket);
-            // A thread that read from the connection itself may have left it to be read by the next call that blocks.
+            // A thread that read from the connection itself may have left it unread until the next call that blocks.
             self.release_line();
             if is_current {
                 return Poll::Pending;
@@ -154,7 +156,7 @@ impl Socket {
         }
     }
 
-    /// The task of `place` is not to be woken any more.
+    /// Stops waking the task of `place`.
     pub(super) fn vacate(&self, place: Place) {
         // In a forked child, threads that do not exist there may hold the signal's lock.
         if place != Place::Task && self.is_own_process() {
@@ -164,7 +166,7 @@ impl Socket {
 }
 
 impl Sending<'_> {
-    /// Gives up, and returns the message; `None` if the future is done.
+    /// Gives up, and returns the message, or `None` if the future is done.
     pub fn into_message(mut self) -> Option<Message> {
         self.message.take()
     }
@@ -182,7 +184,7 @@ impl Future for Sending<'_> {
     type Output = std::result::Result<(), SendError>;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
-        let mut message = self.message.take().expect("not polled after it was done");
+        let mut message = self.message.take().expect("polled after completion");
         let polled = self
             .socket
             .poll_send_at(self.place, context.waker(), &mut message);
@@ -220,7 +222,7 @@ mod tests {
 
     use super::*;
 
-    /// Drops what it holds instead of running it, as executors do that have ended.
+    /// Drops its socket instead of running a task, as executors do after their end.
     struct Drops(Mutex<Option<Socket>>);
 
     impl Wake for Drops {
@@ -230,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn a_waker_may_drop_the_last_handle_of_a_socket_that_is_locked() {
+    fn a_waker_may_drop_the_last_handle_of_a_locked_socket() {
         let context = crate::context::Context::new();
         let socket = context.socket(SocketType::Pull).unwrap();
         let core = socket.core().arc().unwrap();

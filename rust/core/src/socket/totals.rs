@@ -3,7 +3,7 @@
 use crate::patterns::{Counters, DropReason};
 use crate::pipe::Pipe;
 
-/// What is left of pipes that are gone.
+/// The sums of the counters of pipes that are gone.
 #[derive(Default)]
 pub(super) struct Totals {
     pub(super) sent: u64,
@@ -14,8 +14,8 @@ pub(super) struct Totals {
 }
 
 impl Totals {
-    /// Takes over the counters of a pipe that leaves. What the far end has not read of it is lost, unless the far end
-    /// is a socket that can still read it.
+    /// Adds the counters of a pipe that leaves. Messages that the far end has not read are lost, unless the far end is
+    /// a socket that can still read them.
     pub(super) fn retire(&mut self, pipe: &Pipe, local: bool) {
         let (sent, sent_bytes) = pipe.written();
         let (received, received_bytes) = pipe.read_so_far();
@@ -29,8 +29,8 @@ impl Totals {
     }
 }
 
-/// What was lost in a pipe and behind it, rather than by the pattern. What another socket of the context replaced or did
-/// not get is its own to count.
+/// Messages lost in a pipe or beyond it, as opposed to those that the pattern dropped. Messages that another socket of
+/// the context replaced or did not get are counted by that socket.
 pub(super) fn below(pipe: &Pipe, local: bool) -> Counters {
     let mut counters = Counters::default();
     let (out, inbound) = pipe.conflated();

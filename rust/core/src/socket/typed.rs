@@ -1,4 +1,4 @@
-//! A method for each option, in the type of its value.
+//! A method for each option, with the type of its value.
 
 use std::time::Duration;
 
@@ -9,8 +9,8 @@ use crate::options::{Value, ids, mechanism_options, socket_options};
 
 macro_rules! methods {
     ($($id:literal $name:ident [$($typed:tt)*]: $kind:ident, $doc:literal $(.$set:ident($($arg:expr),*))*,)*) => {
-        /// Options by name, in the types of their values. [`SOCKET_OPTIONS`](crate::SOCKET_OPTIONS) has their ranges, and
-        /// says which take effect at once; set the others before `bind` or `connect`.
+        /// Options by name, with the types of their values. [`SOCKET_OPTIONS`](crate::SOCKET_OPTIONS) lists their
+        /// ranges, and which of them take effect at once. Set the others before `bind` or `connect`.
         impl Socket {
             $(typed_option!([$($typed)*] ids::$name, $doc);)*
         }

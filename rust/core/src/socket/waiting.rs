@@ -1,5 +1,5 @@
-//! How a call waits for a message: the thread that waits reads from the connection itself, or leaves that to the I/O
-//! thread, and spins for a moment before it sleeps, as [`pace`](crate::pace) decides.
+//! How a call waits for a message. The waiting thread reads from the connection itself, or leaves that to the I/O
+//! thread. It spins for a moment before it sleeps, if [`pace`](crate::pace) allows it.
 
 use std::sync::{Arc, Weak};
 use std::time::Instant;
@@ -10,26 +10,26 @@ use crate::pipe::{Line, Loan, Look, PipeId};
 use crate::signal::{Beside, Woken};
 use crate::sys::clock;
 
-/// What a thread can do while it waits.
+/// The options of a thread that waits for a message.
 pub(super) struct Outlook {
-    /// The connection that it may read from, and the pipe that it fills.
+    /// The connection that the thread may read from, and the pipe that the connection fills.
     line: Option<(Arc<dyn Line>, PipeId)>,
-    /// Something was sent that may be answered.
+    /// A message was sent that the peer may answer.
     awaits_answer: bool,
 }
 
 /// How a wait for a message ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Waited {
-    /// The thread has read messages into this pipe, and nobody else knows of them: call
+    /// The thread has read messages into this pipe, and no other code knows of them: call
     /// [`note_came_in`](Core::note_came_in) with the lock.
     CameIn(PipeId),
-    /// For another reason.
+    /// The wait ended for another reason.
     Woken(Woken),
 }
 
 impl Core {
-    /// To be asked before each wait for a message.
+    /// Decides how to wait. Called before each wait for a message.
     pub(super) fn outlook(&self, state: &mut State) -> Outlook {
         let rhythm = std::mem::take(&mut state.rhythm);
         let line = match state.pipes.only() {
@@ -43,7 +43,7 @@ impl Core {
         if line.is_none()
             && let Some(before) = before.and_then(|line| line.upgrade())
         {
-            // This wait goes on without the connection, which no other thread would look at for a while.
+            // This wait goes on without the connection, which no other thread would read for a while.
             before.release();
         }
         Outlook {
@@ -52,31 +52,32 @@ impl Core {
         }
     }
 
-    /// Another thread is to hear of new messages: if nobody reads from a lent connection now, the I/O thread takes it back.
+    /// Called when another thread must learn of new messages. If no thread is reading from a lent connection, the I/O
+    /// thread takes the connection back.
     pub(super) fn release_line(&self, state: &State) {
         if let Some(line) = state.line.as_ref().and_then(Weak::upgrade) {
             line.release();
         }
     }
 
-    /// Like [`release_line`](Self::release_line), for a caller that does not wait for the I/O thread. Returns true if it
-    /// is worth looking for a message again.
+    /// Like [`release_line`](Self::release_line), for a caller that does not wait for the I/O thread. Returns true if
+    /// it is worth trying to receive again.
     pub(super) fn take_in(&self, state: &State) -> bool {
         let line = state.line.as_ref().and_then(Weak::upgrade);
         line.is_some_and(|line| line.take_in())
     }
 
-    /// Messages came into a pipe whose reader was not told.
+    /// Notes that messages were read into a pipe without a notification of its reader.
     pub(super) fn note_came_in(&self, state: &mut State, id: PipeId) {
         if state.pipes.get(id).is_some() {
             state.pattern.readable(&mut state.pipes, id);
             self.settle(state);
         }
-        // There may be more than one, and others who wait.
+        // There may be more than one message, and other threads that wait.
         self.signal.wake();
     }
 
-    /// Waits until the ticket is stale, or a message came in.
+    /// Waits until the ticket is stale or a message was read.
     pub(super) fn wait_for_message(
         &self,
         outlook: &Outlook,
@@ -103,7 +104,7 @@ impl Core {
                     false
                 }
             };
-            // A thread that began to watch meanwhile found the connection in use, and relies on this.
+            // A thread that began to watch meanwhile found the connection in use, and relies on this call.
             if paused && self.signal.has_others() {
                 line.release();
             }
@@ -119,7 +120,7 @@ impl Core {
         Waited::Woken(self.signal.wait(ticket, deadline))
     }
 
-    /// Reads from the connection until a message came in or the ticket is stale.
+    /// Reads from the connection until a message was read or the ticket is stale.
     fn drive(
         &self,
         line: &dyn Line,
@@ -129,7 +130,7 @@ impl Core {
         start: Instant,
         deadline: Option<Instant>,
     ) -> Driven {
-        // While others watch, the connection must not be left unread between two waits.
+        // While other threads watch, the connection must not be left unread between two waits.
         let look_now = |hung_up| {
             let since = (!self.signal.has_others()).then_some(start);
             line.look(loan, hung_up, since)
@@ -158,7 +159,7 @@ impl Core {
                 Beside::Woken(woken) => return Driven::Woken(woken),
                 Beside::Impossible => return Driven::Elsewhere,
             }
-            // A peer that sends parts of a message without a pause keeps the descriptor readable all the time.
+            // A peer that keeps sending parts of one message keeps the descriptor readable all the time.
             if look == Look::Again
                 && self.signal.ticket() == ticket
                 && deadline.is_some_and(|at| at <= clock::now())
@@ -169,14 +170,14 @@ impl Core {
     }
 }
 
-/// How a thread came to stop reading from a connection.
+/// Why a thread stopped reading from a connection.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Driven {
-    /// Messages came in. The loan is over, or paused.
+    /// Messages were read. The loan has ended or is paused.
     CameIn { paused: bool },
-    /// It was woken for another reason.
+    /// The thread was woken for another reason.
     Woken(Woken),
-    /// The wait has to go on without the connection.
+    /// The wait must go on without the connection.
     Elsewhere,
 }
 

@@ -1,4 +1,4 @@
-//! Giving back what was received for a call and did not reach the program.
+//! Giving back messages that were received for a call but did not reach the program.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -13,28 +13,28 @@ use crate::frame::Frame;
 
 pub(super) type Peer = Option<Arc<PeerInfo>>;
 
-/// How to give back what was received for a call, if it does not reach the program.
+/// How to give back the message of a call, if it does not reach the program.
 pub(crate) enum Back {
     /// The call's value is a copy of the message, and this is its receipt.
     Copied(Receipt),
     /// The call's value is a list of copies of the messages.
     CopiedBatch(Box<Receipts>),
-    /// The value is no copy, so the original is kept.
+    /// The value is not a copy, so the original is kept.
     Kept(Box<Kept>),
 }
 
-/// What was received.
+/// The original that was received.
 pub(crate) enum Kept {
     Parts(KeptParts),
     Message(Message, Receipt),
     Batch(Vec<Message>, Receipts),
 }
 
-/// A part of a message, or what was left of it.
+/// A part of a message, or all its remaining parts.
 pub(crate) struct KeptParts {
-    /// Says what was received earlier.
+    /// Parts with a lower order were received earlier.
     order: u64,
-    /// Parts are for the thread that received them, whichever gives them back.
+    /// The thread that received the parts. They go back to it, whichever thread gives them back.
     receiver: Option<PartsReceiver>,
     parts: Vec<CoreFrame>,
     peer: Peer,
@@ -52,13 +52,13 @@ impl Back {
         })))
     }
 
-    /// A message that a copy of its body does not stand for.
+    /// Gives back the message itself, because a copy of its body is not enough.
     #[cold]
     pub(super) fn message(message: Message, receipt: Receipt) -> Back {
         Back::Kept(Box::new(Kept::Message(message, receipt)))
     }
 
-    /// The messages of a batch, of which the call's value is a list of copies.
+    /// Gives back the messages of a batch. The call's value is a list of copies of them.
     pub(super) fn batch(batch: Vec<Message>, receipts: Receipts) -> Back {
         if batch.iter().any(Message::has_labels) {
             return Back::Kept(Box::new(Kept::Batch(batch, receipts)));
@@ -66,8 +66,8 @@ impl Back {
         Back::CopiedBatch(Box::new(receipts))
     }
 
-    /// What [`give_back`](Self::give_back) needs of a call's value if a program's function makes another value of it: the
-    /// function may change a list.
+    /// The part of a call's value that [`give_back`](Self::give_back) needs, if a program's function makes another
+    /// value from it. A list is copied, because the function may change it.
     pub(crate) fn original<'py>(&self, value: &Bound<'py, PyAny>) -> Bound<'py, PyAny> {
         match (self, value.cast::<PyList>()) {
             (Back::Copied(_) | Back::CopiedBatch(_), Ok(list)) => list.to_tuple().into_any(),
@@ -75,12 +75,12 @@ impl Back {
         }
     }
 
-    /// Puts it back to where it was.
+    /// Puts the message back in its old position.
     pub(crate) fn give_back(self, core: &CoreSocket, value: &Bound<'_, PyAny>) {
         match self {
             Back::Copied(receipt) => match message_of(value) {
                 Ok(message) => core.give_back_received(vec![(message, receipt)]),
-                // There is no memory for the copy.
+                // There is not enough memory for the copy.
                 Err(error) => error.write_unraisable(value.py(), None),
             },
             Back::CopiedBatch(receipts) => match messages_of(value) {
@@ -110,7 +110,7 @@ impl Kept {
     }
 }
 
-/// The message that was copied.
+/// Rebuilds the message from its copy.
 #[cold]
 fn message_of(value: &Bound<'_, PyAny>) -> PyResult<Message> {
     let frame = |part: &Bound<'_, PyAny>| match part.cast::<PyBytes>() {

@@ -1,4 +1,4 @@
-//! What a call wants: a part, a message, many, or to send some.
+//! The forms of calls: to receive a part, a message or several messages, or to send.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -21,7 +21,7 @@ use crate::labels::Labels;
 use crate::socket::each::{Each, Stop};
 use crate::socket::recv::{Items, bytes, frames, item, unread_parts};
 
-/// What to receive, and as what.
+/// What to receive, and the type of the result.
 pub(crate) enum Form {
     /// `recv`.
     Part { copy: bool, track: bool },
@@ -31,12 +31,13 @@ pub(crate) enum Form {
     Into { buffer: Py<PyAny>, nbytes: usize },
     /// `recv_batch`.
     Batch { max: usize, items: Items },
-    /// `async for`: a message of one part is its bytes.
+    /// `async for`: the result is bytes for a message of one part, and a list otherwise.
     Each,
 }
 
 impl Form {
-    /// Receives, if that is possible now; None = it would have to wait. After an error, everything is where it was.
+    /// Receives, if that is possible now. Returns `None` if the call would have to wait. After an error, every message
+    /// is where it was before.
     pub(crate) fn take<'py>(
         &self,
         py: Python<'py>,
@@ -107,7 +108,7 @@ impl Form {
         matches!(self, Form::Part { .. } | Form::Into { .. })
     }
 
-    /// Goes on with the message that this thread is in.
+    /// Continues with the message that this thread is receiving in parts.
     fn take_rest<'py>(
         &self,
         py: Python<'py>,
@@ -164,14 +165,14 @@ impl Form {
     }
 }
 
-/// For a `recv` that hands out the first part of a message; the next calls in this thread get the others.
+/// For a `recv` that returns the first part of a message. The next calls in this thread return the others.
 #[cold]
 pub(crate) fn begin(core: &CoreSocket, message: Message) -> Back {
     let first = core.begin_parts(message, None);
     Back::parts(vec![first], None)
 }
 
-/// For a `recv` that hands out a later part of a message.
+/// For a `recv` that returns a later part of a message.
 #[cold]
 pub(crate) fn part(part: CoreFrame, peer: Peer) -> Back {
     Back::parts(vec![part], peer)
@@ -202,7 +203,7 @@ fn take_batch<'py>(
     }
 }
 
-/// One message, if there is one; `named`: and who it is from.
+/// Receives one message, if there is one. If `named`, the receipt names the sender.
 fn receive(
     py: Python<'_>,
     core: &CoreSocket,
@@ -222,17 +223,17 @@ fn receive(
     }
 }
 
-/// What becomes of a call that cannot be served at once.
+/// What happens to a call that cannot be served at once.
 #[derive(Clone, Copy, PartialEq)]
 pub(crate) enum Patience {
-    /// It fails, and says why.
+    /// The call fails with the reason.
     None,
-    /// It waits.
+    /// The call waits.
     Some,
 }
 
-/// Whether receiving is only a matter of time. So is it of a REQ socket before the request is sent: another task may
-/// send it while this one waits.
+/// Whether a call that failed to receive can succeed later. That includes a REQ socket before the request is sent,
+/// because another task may send the request while this one waits.
 fn must_wait(error: &Error, patience: Patience) -> bool {
     match error.kind() {
         ErrorKind::Again => true,
@@ -241,26 +242,27 @@ fn must_wait(error: &Error, patience: Patience) -> bool {
     }
 }
 
-/// What waits to be sent.
+/// The messages or parts that a call sends.
 pub(crate) enum Outgoing {
-    /// `send` and `send_multipart`: the message, what the call returns, and whether the message was begun by others.
+    /// `send` and `send_multipart`: the message, the result of the call, and a [`Begun`] if earlier calls gathered
+    /// parts of the message.
     One(Option<Message>, Py<PyAny>, Option<Begun>),
-    /// Parts of a message that is sent by several calls, whether others follow, and what this call returns. What is at the
-    /// front of the queue finds out whether they are a message by themselves.
+    /// Parts of a message that several calls send, whether more parts follow, and the result of this call. When the
+    /// call reaches the front of the queue, it checks whether the parts are a message by themselves.
     Parts(VecDeque<CoreFrame>, bool, Py<PyAny>),
-    /// `send_batch`: the next message, those behind it, and how many went.
+    /// `send_batch`: the next message, the messages after it, and the number of messages sent.
     Many(Option<Message>, vec::IntoIter<Message>, usize),
-    /// `send_batch` of what is not there yet.
+    /// `send_batch` of an iterable whose messages are not known yet.
     Each(Each),
 }
 
-/// How an attempt to send went.
+/// The outcome of an attempt to send.
 pub(crate) enum Progress {
-    /// All is sent, and this is the result of the call.
+    /// Everything was sent, and this is the result of the call.
     Done(Py<PyAny>),
     /// There is no room.
     Waiting,
-    /// Others have their turn first.
+    /// Other tasks run first.
     Paused,
 }
 
@@ -281,7 +283,7 @@ impl Outgoing {
         Ok(sent.map_or(Progress::Waiting, Progress::Done))
     }
 
-    /// The same of what is there; the result of the call once all is sent.
+    /// The same for messages that are already known. Returns the result of the call once all are sent.
     fn push_taken(&mut self, py: Python<'_>, core: &CoreSocket) -> PyResult<Option<Py<PyAny>>> {
         if let Outgoing::Parts(parts, false, result) = self
             && !core.is_sending_parts()
@@ -342,7 +344,7 @@ impl Outgoing {
         }
     }
 
-    /// The result of the call when its time is over; an error if nothing was sent at all.
+    /// The result of the call when its time has expired: an error if no message was sent.
     pub(crate) fn give_up(
         self,
         py: Python<'_>,
@@ -363,7 +365,7 @@ impl Outgoing {
         Err(begun::give_up(begun, error))
     }
 
-    /// What the garbage collector has to know of.
+    /// The object that the garbage collector must visit.
     pub(crate) fn iterable(&self) -> Option<&Py<PyIterator>> {
         match self {
             Outgoing::Each(each) => Some(each.items()),
@@ -372,12 +374,12 @@ impl Outgoing {
     }
 }
 
-/// How an attempt to send parts ended.
+/// The outcome of an attempt to send parts.
 enum Pushed {
     All,
-    /// There is no room for the message that they begin.
+    /// There is no room for the message that these parts begin.
     Waiting,
-    /// There is no room any more for the message that they complete: this one.
+    /// There is no longer room for this message, which these parts complete.
     AllBut(Message),
 }
 
@@ -395,7 +397,7 @@ fn push_parts(core: &CoreSocket, parts: &mut VecDeque<CoreFrame>, more: bool) ->
             parts.push_front(message.into_head());
             return Ok(Pushed::Waiting);
         }
-        // What other tasks send meanwhile must not become parts of it.
+        // Parts that other tasks send meanwhile must not become parts of this message.
         return Ok(Pushed::AllBut(message));
     }
     Ok(Pushed::All)

@@ -1,7 +1,7 @@
-//! The queue of the calls that one event loop has waiting for one socket.
+//! The queue of the calls in one event loop that wait for one socket.
 //!
-//! A lane belongs to the thread that its loop runs in; only closing comes from elsewhere. Nothing that may run Python code
-//! happens under its lock: a callback may make the next call.
+//! A lane belongs to the thread that its loop runs in. Other threads may only close it. Code that may run Python code
+//! is never called under the lane's lock, because a callback may make the next call.
 
 use std::collections::VecDeque;
 use std::mem;
@@ -32,29 +32,29 @@ pub(crate) struct Lane {
     core: CoreSocket,
     watcher: Watcher,
     event_loop: Py<PyAny>,
-    /// The arguments to make a future with.
+    /// The arguments for creating a future.
     arguments: Py<PyDict>,
-    /// Futures for messages, and others.
+    /// The classes of futures for messages, and of all others.
     receiving: Py<PyAny>,
     other: Py<PyAny>,
-    /// Whether futures for messages know how to give them back. Those of a program's own class do not.
+    /// Whether futures for messages can give them back. Those of a program's own class cannot.
     gives_back: bool,
     counts: Arc<Counts>,
     queues: Mutex<Queues>,
 }
 
-/// When a call is served that has joined.
+/// When a call that has joined is first served.
 #[derive(Clone, Copy)]
 pub(super) enum Start {
-    /// At once, if there is something for it.
+    /// At once, if possible.
     Now,
-    /// When the loop has turned.
+    /// After the loop has turned.
     NextTurn,
 }
 
 const SWEEP_MIN: usize = 64;
 
-/// Timers may be a little early.
+/// How much too early a timer of the loop may run.
 const GRAIN: Duration = Duration::from_millis(1);
 
 impl Lane {
@@ -82,7 +82,7 @@ impl Lane {
         })
     }
 
-    /// The futures that wait to receive, and to send; a poll counts by the events it waits for.
+    /// Returns the futures that wait to receive or to send. A poll counts by the events it waits for.
     pub(super) fn futures(&self, py: Python<'_>, sending: bool) -> Vec<Py<PyAny>> {
         let queues = self.lock();
         let polled = if sending {
@@ -128,14 +128,15 @@ impl Lane {
         let py = slf.py();
         let arguments = slf.get().arguments.bind(py);
         let future = class.call(PyTuple::empty(py), Some(arguments))?;
-        // Ours tell the lane when they are cancelled. A program's own need not have room for it.
+        // Futures of this package report to the lane that they are cancelled. Those of a program's own class need not
+        // have room for the attribute.
         let _ = future.setattr(intern!(py, "_lane"), slf);
         Ok(future)
     }
 
-    // ---- joining -----------------------------------------------------------------------------------------------------
+    // ---- joining ----------------------------------------------------------------------------------------------------
 
-    /// Waits for a message; the future may be done already when this returns.
+    /// Waits for a message. The future may already be done when this returns.
     pub(super) fn receive<'py>(
         slf: &Bound<'py, Lane>,
         holder: &Bound<'py, PyAny>,
@@ -164,7 +165,7 @@ impl Lane {
         }
     }
 
-    /// Waits until everything is sent.
+    /// Waits until all messages are sent.
     pub(super) fn send<'py>(
         slf: &Bound<'py, Lane>,
         holder: &Bound<'py, PyAny>,
@@ -185,7 +186,7 @@ impl Lane {
         Ok(future)
     }
 
-    /// Waits for one of the events in `mask`; the loop turns before the future is done, whatever there is.
+    /// Waits for one of the events in `mask`. The loop turns before the future is done, even if the socket is ready.
     pub(super) fn poll<'py>(
         slf: &Bound<'py, Lane>,
         holder: &Bound<'py, PyAny>,
@@ -200,7 +201,7 @@ impl Lane {
             deadline,
         });
         Lane::wait(slf, holder, deadline)?;
-        // In this order: what happens from now on is told.
+        // The socket is asked last, because the lane is notified of all events from now on.
         let core = &lane.core;
         let ready = slf.py().detach(|| core.readiness());
         if ready.map_or(true, |ready| ready.bits() & mask != 0) {
@@ -209,10 +210,10 @@ impl Lane {
         Ok(future)
     }
 
-    /// `load` makes the result of what `future` receives, if it still waits here.
+    /// Makes `load` turn the value that `future` receives into its result, if the call still waits here.
     pub(super) fn load(&self, future: &Bound<'_, PyAny>, load: &Bound<'_, PyAny>) -> bool {
         let mut queues = self.lock();
-        // It was made a moment ago.
+        // The call is probably among the newest.
         let mut newest = queues.receivers.iter_mut().rev();
         match newest.find(|call| call.future.is(future)) {
             Some(call) => {
@@ -259,7 +260,7 @@ impl Lane {
         Ok(())
     }
 
-    /// Forgets calls that were cancelled.
+    /// Removes calls that were cancelled.
     fn sweep(&self, py: Python<'_>) {
         let (receivers, senders, polls) = {
             let mut queues = self.lock();
@@ -291,11 +292,11 @@ impl Lane {
             queues.polls = polls;
             queues.sweep_at = queues.len() * 2;
         }
-        // Dropped without the lock.
+        // These are dropped without the lock.
         drop((gone_receivers, gone_senders, gone_polls));
     }
 
-    /// Stops watching if nobody waits any more.
+    /// Stops watching if no call waits any more.
     fn rest_if_empty(&self) {
         let holder = {
             let mut queues = self.lock();
@@ -306,7 +307,7 @@ impl Lane {
             queues.change_watch(WatchEvent::Rest)
         };
         self.watcher.rest();
-        // Dropped without the lock: it may be the last reference to the socket.
+        // The holder is dropped without the lock, because it may be the last reference to the socket.
         drop(holder);
     }
 
@@ -317,9 +318,9 @@ impl Lane {
         self.counts.senders.fetch_sub(senders, Ordering::Relaxed);
     }
 
-    // ---- serving -----------------------------------------------------------------------------------------------------
+    // ---- serving ----------------------------------------------------------------------------------------------------
 
-    /// Gives the calls that wait what there is for them.
+    /// Serves the calls that wait, as far as possible.
     pub(super) fn serve(slf: &Bound<'_, Lane>) -> PyResult<()> {
         let (py, lane) = (slf.py(), slf.get());
         {
@@ -327,7 +328,7 @@ impl Lane {
             let before = queues.work;
             queues.work = before.next(WorkEvent::Serve);
             if before != Work::Idle {
-                // This was called by something that the work in progress called.
+                // A callback of the work in progress has called this.
                 return Ok(());
             }
         }
@@ -356,7 +357,8 @@ impl Lane {
                 Ok(())
             }
             Err(error) => {
-                // The error is for whoever runs the loop; the others are still to be served, whatever becomes of it.
+                // The error is for the code that runs the loop. The other calls must still be served, however the error
+                // is handled.
                 if left && !lane.is_closed(py) {
                     let on_ready = slf.getattr(intern!(py, "_on_ready"))?;
                     let call_soon = intern!(py, "call_soon");
@@ -367,7 +369,7 @@ impl Lane {
         }
     }
 
-    /// Has the loop serve those that wait when it has turned.
+    /// Has the loop serve the calls that wait after its next turn.
     fn serve_next_turn(slf: &Bound<'_, Lane>) -> PyResult<()> {
         let (py, lane) = (slf.py(), slf.get());
         if mem::replace(&mut lane.lock().called, true) {
@@ -382,7 +384,7 @@ impl Lane {
         called.map(drop)
     }
 
-    /// As [`serve`](Self::serve), for a caller whom an error does not concern: the loop raises it.
+    /// Like [`serve`](Self::serve), for a caller that an error does not concern: the loop raises it.
     pub(super) fn serve_aside(slf: &Bound<'_, Lane>) -> PyResult<()> {
         let Err(error) = Lane::serve(slf) else {
             return Ok(());
@@ -395,13 +397,13 @@ impl Lane {
         if given.is_err()
             && let Some(error) = raiser.get().take()
         {
-            // The loop is closed, and nobody runs it any more.
+            // The loop is closed, and will not run again.
             error.write_unraisable(py, Some(slf));
         }
         Ok(())
     }
 
-    /// False when the socket is closed.
+    /// Serves all calls. Returns false when the socket is closed.
     fn serve_all(&self, py: Python<'_>) -> PyResult<bool> {
         Ok(self.serve_receivers(py)? && self.serve_senders(py)? && self.serve_polls(py)?)
     }
@@ -431,7 +433,7 @@ impl Lane {
                 }
                 Err(error) => {
                     self.count_off(1, 0);
-                    // What cannot be given to this call is for the next one.
+                    // A message that cannot be given to this call is left for the next one.
                     fail(py, &call.future, error)?;
                 }
             }
@@ -496,7 +498,7 @@ impl Lane {
                 }
                 Ok(Progress::Done(result)) => {
                     self.count_off(0, 1);
-                    // The iterable may have run anything.
+                    // The iterable may have run any code, which may have cancelled the future.
                     if !is_done(py, &call.future) {
                         succeed(py, &call.future, result.into_bound(py))?;
                     }
@@ -548,9 +550,9 @@ impl Lane {
         Ok(true)
     }
 
-    // ---- time --------------------------------------------------------------------------------------------------------
+    // ---- time -------------------------------------------------------------------------------------------------------
 
-    /// Has the loop look for calls that waited long enough at `deadline`, or earlier.
+    /// Has the loop check for expired calls at `deadline`, or earlier.
     fn wake_at(slf: &Bound<'_, Lane>, deadline: Instant) -> PyResult<()> {
         let (py, lane) = (slf.py(), slf.get());
         let late = {
@@ -574,7 +576,7 @@ impl Lane {
         Ok(())
     }
 
-    /// Takes out the calls that waited long enough.
+    /// Removes the calls whose time has expired, and returns them.
     fn expired(&self) -> (VecDeque<Receiver>, VecDeque<Sender>, Vec<Poll>) {
         let now = Instant::now() + GRAIN;
         let over = |deadline: Option<Instant>| deadline.is_some_and(|at| at <= now);
@@ -594,9 +596,9 @@ impl Lane {
         (receivers, senders, polls)
     }
 
-    // ---- the end -----------------------------------------------------------------------------------------------------
+    // ---- the end ----------------------------------------------------------------------------------------------------
 
-    /// Cancels what waits and leaves the loop, from whatever thread.
+    /// Cancels the calls that wait, and leaves the loop. Any thread may call this.
     pub(super) fn abandon(slf: &Bound<'_, Lane>) -> PyResult<()> {
         let (py, lane) = (slf.py(), slf.get());
         let event_loop = lane.event_loop.bind(py);
@@ -609,7 +611,7 @@ impl Lane {
         }
         let forsake = slf.getattr("_forsake")?;
         match event_loop.call_method1("call_soon_threadsafe", (forsake,)) {
-            // It was closed just now.
+            // The loop was closed just now.
             Err(error) if error.is_instance_of::<PyRuntimeError>(py) => Ok(()),
             other => other.map(drop),
         }
@@ -629,7 +631,7 @@ impl Lane {
         };
         self.count_off(receivers.len(), senders.len());
         self.watcher.rest();
-        // While a loop is taken down it may refuse; there is nobody left to tell then.
+        // A loop that is being closed may refuse. Then there is no code to report the error to.
         if joined && !self.is_closed(py) {
             let event_loop = self.event_loop.bind(py);
             let _ = event_loop.call_method1("remove_reader", (self.watcher.fd(),));
@@ -656,19 +658,19 @@ impl Lane {
 
 #[pymethods]
 impl Lane {
-    /// Something happened to the socket.
+    /// Called by the loop after something has happened to the socket.
     fn _on_ready(slf: &Bound<'_, Self>) -> PyResult<()> {
         slf.get().watcher.clear();
         Lane::serve(slf)
     }
 
-    /// The loop has turned.
+    /// Called by the loop after it has turned.
     fn _on_turn(slf: &Bound<'_, Self>) -> PyResult<()> {
         slf.get().lock().called = false;
         Lane::serve(slf)
     }
 
-    /// Some calls may have waited long enough.
+    /// Called by the loop when the time of some calls may have expired.
     fn _on_timer(slf: &Bound<'_, Self>) -> PyResult<()> {
         let (py, lane) = (slf.py(), slf.get());
         lane.lock().timer = None;
@@ -705,12 +707,12 @@ impl Lane {
         Lane::serve(slf)
     }
 
-    /// A call was cancelled. Half of what is in the queues may be of that kind, but no more.
+    /// Called when a call was cancelled. At most half of the entries in the queues may be cancelled calls.
     fn _on_cancel(&self, py: Python<'_>) {
         let sweep = {
             let mut queues = self.lock();
             queues.cancelled += 1;
-            // Who is at work on the queues will find it.
+            // The thread already serving the queues will find the call.
             queues.work == Work::Idle && queues.cancelled * 2 >= queues.len()
         };
         if sweep {
@@ -719,7 +721,7 @@ impl Lane {
         }
     }
 
-    /// The socket is closed.
+    /// Called by the loop after the socket was closed in another thread.
     #[pyo3(name = "_forsake")]
     fn forsake_here(&self, py: Python<'_>) {
         self.forsake(py);
@@ -730,7 +732,7 @@ impl Lane {
         visit.call(&self.arguments)?;
         visit.call(&self.receiving)?;
         visit.call(&self.other)?;
-        // If the lock is held, the lane is in use, and what it holds must not look like garbage.
+        // If the lock is held, the lane is in use, and the objects that it holds must not look like garbage.
         let Ok(queues) = self.queues.try_lock() else {
             return Ok(());
         };

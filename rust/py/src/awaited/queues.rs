@@ -11,7 +11,7 @@ use super::form::{Form, Outgoing};
 use super::states::{Watch, WatchEvent, Work};
 use crate::blocking::Limit;
 
-/// How many calls wait, in all lanes of a socket.
+/// The number of calls that wait, in all lanes of a socket.
 #[derive(Default)]
 pub(crate) struct Counts {
     pub(super) receivers: AtomicUsize,
@@ -22,7 +22,7 @@ pub(crate) struct Counts {
 pub(super) struct Receiver {
     pub(super) future: Py<PyAny>,
     pub(super) form: Form,
-    /// What makes the result of what was received, one after the other.
+    /// Functions that turn the received value into the result, applied in order.
     pub(super) loads: Vec<Py<PyAny>>,
     pub(super) limit: Option<Limit>,
 }
@@ -46,16 +46,17 @@ pub(super) struct Queues {
     pub(super) receivers: VecDeque<Receiver>,
     pub(super) senders: VecDeque<Sender>,
     pub(super) polls: Vec<Poll>,
-    /// It holds the socket while calls wait.
+    /// Keeps the socket alive while calls wait.
     pub(super) watch: Watch<Py<PyAny>>,
-    /// The next time to look for calls that waited long enough.
+    /// The next time to check for calls whose time has expired, and the loop's handle for it.
     pub(super) timer: Option<(Instant, Py<PyAny>)>,
     pub(super) work: Work,
-    /// The loop will call when it has turned.
+    /// The loop has been asked to call `_on_turn`, and has not done so yet.
     pub(super) called: bool,
-    /// How many calls were cancelled since the queues were searched for such.
+    /// The number of calls that were cancelled since the last sweep of the queues.
     pub(super) cancelled: usize,
-    /// Futures of a program's own do not tell: at this length the queues are searched anyway.
+    /// The length at which the queues are swept anyway, because futures of a program's own class do not report that
+    /// they are cancelled.
     pub(super) sweep_at: usize,
 }
 
@@ -64,7 +65,7 @@ impl Queues {
         self.receivers.len() + self.senders.len() + self.polls.len()
     }
 
-    /// Returns the holder that is let go, which must be dropped without the lock.
+    /// Changes the watch. Returns the holder that is released. The caller must drop it without the lock.
     pub(super) fn change_watch(&mut self, event: WatchEvent<Py<PyAny>>) -> Option<Py<PyAny>> {
         let (next, holder) = mem::take(&mut self.watch).next(event);
         self.watch = next;

@@ -1,20 +1,21 @@
-//! Results that were there at once.
+//! Futures of immediate results.
 //!
-//! Where a call had nothing to wait for, its result comes in a [`Ready`](class) instead of an `asyncio.Future`, which costs
-//! more than receiving the message does. `await` gets the value without an exception being raised and caught where Python
-//! asks the slot `am_send` for it, which classes made in the ordinary way cannot have, so this one is made by hand. The
-//! slots are here. What else a program can do with a future that is done is in `python/zeroxide/_future.py`. This file is
-//! long because no other file in this folder may contain unsafe code.
+//! If a call did not have to wait, its result comes in a [`Ready`](class) instead of an `asyncio.Future`, which costs
+//! more than receiving the message does. `await` gets the value without raising and catching an exception if Python
+//! finds the slot `am_send`. Classes made in the ordinary way cannot have that slot, so this class is made by hand. The
+//! slots are in this file. Everything else that a program can do with a future that is done is in
+//! `python/zeroxide/_future.py`. This file is long because no other file in this folder may contain unsafe code.
 //!
-//! A received message belongs to the code that asks for the result, by `await` or by `result`. If no code ever does, because
-//! the object is dropped, or because a task made of it is cancelled before its first step, the message goes back to the
-//! socket. Until then, the object holds a reference to the socket.
+//! A received message belongs to the code that asks for the result, by `await` or by `result`. If no code ever does,
+//! because the object is dropped, or because a task made from it is cancelled before its first step, the message goes
+//! back to the socket. Until then, the object holds a reference to the socket.
 //!
-//! An object of this class holds one reference to its value as long as it lives. Only an object that has given its message
-//! back has no value any more: it is then a cancelled future. Which loop it belongs to is found out by the first who asks, in
-//! the thread it was made in: to ask asyncio each time costs, with some Pythons, more than all the rest. As an
-//! `asyncio.Future` it takes attributes and weak references; the garbage collector knows it, and breaks circles by its
-//! attributes, its loop and its socket: its value is older than itself, so that no circle consists of values alone.
+//! An object of this class holds one reference to its value for its whole life, unless it has given its message back.
+//! Such an object has no value, and is a cancelled future. The object learns which loop it belongs to on the first
+//! request, in the thread that made it, because with some Pythons asking asyncio for every object costs more than
+//! everything else here. Like an `asyncio.Future`, it accepts attributes and weak references. The garbage collector
+//! knows the object, and breaks cycles through its attributes, its loop and its socket. The value is older than the
+//! object, so no cycle consists of values alone.
 
 #![allow(unsafe_code)]
 
@@ -37,30 +38,30 @@ use crate::socket::Socket;
 #[repr(C)]
 struct Object {
     head: ffi::PyObject,
-    /// Null once the message was given back.
+    /// Null after the message was given back.
     value: *mut ffi::PyObject,
-    /// What gives the message back, until the value is handed out.
+    /// How to give the message back; `None` after the value was handed out.
     undo: Option<Undo>,
-    /// Null until somebody has asked.
+    /// Null until the first request for it.
     event_loop: *mut ffi::PyObject,
-    /// As Python's `threading.get_ident` has it.
+    /// The thread's number, as in Python's `threading.get_ident`.
     thread: c_ulong,
-    /// Python makes these when they are needed.
+    /// Python creates these two on demand.
     attributes: *mut ffi::PyObject,
     weak_references: *mut ffi::PyObject,
 }
 
-/// How to give a message back. It owns its references, which it cannot drop by itself: see [`Undo::give_back`] and
+/// How to give a message back. It owns its references, but cannot drop them by itself: see [`Undo::give_back`] and
 /// [`Undo::forget`].
 struct Undo {
     /// An `AsyncSocket`.
     socket: *mut ffi::PyObject,
-    /// If a program's function made the value: what it was made of. Otherwise null.
+    /// The original value, if a program's function made the current value from it. Otherwise null.
     original: *mut ffi::PyObject,
     back: Back,
 }
 
-/// A message of which a program's function makes a value; see [`take`].
+/// A message from which a program's function makes a value; see [`take`].
 pub(crate) struct Taken<'py> {
     socket: Bound<'py, PyAny>,
     original: Bound<'py, PyAny>,
@@ -68,21 +69,21 @@ pub(crate) struct Taken<'py> {
 }
 
 const NAME: &CStr = c"zeroxide._native.Ready";
-const DOC: &CStr = c"A future that is done; takes the place of an asyncio.Future.";
+const DOC: &CStr = c"A future that is done, used instead of an asyncio.Future.";
 
-/// The class.
+/// Returns the class.
 pub(crate) fn class(py: Python<'_>) -> PyResult<&Bound<'_, PyType>> {
     static CLASS: PyOnceLock<Py<PyType>> = PyOnceLock::new();
     Ok(CLASS.get_or_try_init(py, || make_class(py))?.bind(py))
 }
 
-/// A future that is done with `value`.
+/// Makes a future that is done with `value`.
 #[inline]
 pub(crate) fn wrap<'py>(py: Python<'py>, value: Py<PyAny>) -> PyResult<Bound<'py, PyAny>> {
     make(value.into_bound(py), None)
 }
 
-/// A future that is done with what `socket` received, which `back` gives back.
+/// Makes a future that is done with a value that `socket` received. `back` gives its message back.
 #[inline]
 pub(crate) fn wrap_received<'py>(
     value: Bound<'py, PyAny>,
@@ -97,7 +98,7 @@ pub(crate) fn wrap_received<'py>(
     make(value, Some(undo))
 }
 
-/// A future that is done with what a function made of a message.
+/// Makes a future that is done with the value that a function made from a message.
 pub(crate) fn wrap_loaded<'py>(
     value: Bound<'py, PyAny>,
     taken: Option<Taken<'py>>,
@@ -114,8 +115,8 @@ pub(crate) fn wrap_loaded<'py>(
 fn make<'py>(value: Bound<'py, PyAny>, undo: Option<Undo>) -> PyResult<Bound<'py, PyAny>> {
     let py = value.py();
     let made = class(py).and_then(|class| {
-        // SAFETY: the class has no items and no other allocator, so this makes an `Object` whose fields are zero, or fails
-        // with an exception set.
+        // SAFETY: the class has no items and no other allocator, so this call makes an `Object` whose fields are zero,
+        // or fails with an exception set.
         unsafe {
             let object = ffi::PyType_GenericAlloc(class.as_ptr().cast(), 0);
             Bound::from_owned_ptr_or_err(py, object)
@@ -123,7 +124,7 @@ fn make<'py>(value: Bound<'py, PyAny>, undo: Option<Undo>) -> PyResult<Bound<'py
     });
     match made {
         Ok(object) => {
-            // SAFETY: nothing has looked at the object yet, which takes over the references.
+            // SAFETY: no other code has seen the object yet. It takes over the references.
             unsafe {
                 let fields = object.as_ptr().cast::<Object>();
                 ptr::addr_of_mut!((*fields).undo).write(undo);
@@ -133,7 +134,7 @@ fn make<'py>(value: Bound<'py, PyAny>, undo: Option<Undo>) -> PyResult<Bound<'py
             Ok(object)
         }
         Err(error) => {
-            // There is no memory for the object.
+            // There is not enough memory for the object.
             if let Some(undo) = undo {
                 undo.give_back(&value);
             }
@@ -147,14 +148,14 @@ impl Undo {
     #[cold]
     fn give_back(self, value: &Bound<'_, PyAny>) {
         let py = value.py();
-        // SAFETY: the references were its own, and are those of these two from now on.
+        // SAFETY: `self` owned the references. From now on, these two values own them.
         let (original, socket) = unsafe {
             (
                 Bound::from_owned_ptr_or_opt(py, self.original),
                 Bound::from_owned_ptr(py, self.socket),
             )
         };
-        // At the end of the program, no code is left to receive it.
+        // At the end of the program, no code is left that could receive the message.
         if is_interpreter_up()
             && let Ok(socket) = socket.cast::<Socket>()
             && let Ok(core) = socket.get().core()
@@ -164,14 +165,14 @@ impl Undo {
         }
     }
 
-    /// The message was handed out.
+    /// Drops the references after the message was handed out.
     ///
     /// # Safety
     /// The GIL is held.
     #[inline]
     unsafe fn forget(self) {
         drop(self.back);
-        // SAFETY: the references were its own. What goes may run Python code.
+        // SAFETY: `self` owned the references. Dropping an object may run Python code.
         unsafe {
             ffi::Py_XDECREF(self.original);
             ffi::Py_DECREF(self.socket);
@@ -179,8 +180,8 @@ impl Undo {
     }
 }
 
-/// The value, if `object` is of this class and has one, for a function that makes another value of it. From now on, the
-/// message belongs to the caller.
+/// Returns the value, if `object` is of this class and has one, for a function that makes another value from it. The
+/// message then belongs to the caller.
 pub(crate) fn take<'py>(
     object: &Bound<'py, PyAny>,
 ) -> PyResult<Option<(Bound<'py, PyAny>, Option<Taken<'py>>)>> {
@@ -188,8 +189,8 @@ pub(crate) fn take<'py>(
     if !object.get_type().is(class(py)?) {
         return Ok(None);
     }
-    // SAFETY: the class cannot be subclassed, and every object of it was made by `make`: its value is an object or null. The
-    // references of what gives the message back are handed on.
+    // SAFETY: the class cannot be subclassed, and every object of it was made by `make`: its value is an object or
+    // null. The references in `undo` are handed on.
     unsafe {
         let fields = object.as_ptr().cast::<Object>();
         let Some(value) = Bound::from_borrowed_ptr_or_opt(py, (*fields).value) else {
@@ -221,7 +222,7 @@ fn make_class(py: Python<'_>) -> PyResult<Py<PyType>> {
         flags: ffi::Py_READONLY,
         doc: ptr::null(),
     };
-    // Python holds a reference to what is written there, and gives up the one before.
+    // When this member is written, Python takes a reference to the new value, and drops its reference to the old one.
     let event_loop = ffi::PyMemberDef {
         flags: 0,
         ..member(
@@ -272,13 +273,14 @@ fn make_class(py: Python<'_>) -> PyResult<Py<PyType>> {
         flags: (ffi::Py_TPFLAGS_DEFAULT | ffi::Py_TPFLAGS_HAVE_GC) as c_uint,
         slots: slots.as_mut_ptr(),
     };
-    // SAFETY: the slots hold functions of the types that Python expects there; Python copies the members, and the getters
-    // live for ever.
+    // SAFETY: the slots hold functions of the types that Python expects there; Python copies the members, and the
+    // getters live forever.
     let class = unsafe { Bound::from_owned_ptr_or_err(py, ffi::PyType_FromSpec(&mut spec))? };
     Ok(class.cast_into::<PyType>()?.unbind())
 }
 
-/// `isinstance(call, asyncio.Future)` is true of every call; and what a program adds to one can be looked at.
+/// The getter of `__class__` makes `isinstance(call, asyncio.Future)` true for every call. The getter of `__dict__`
+/// shows the attributes that a program has added.
 fn getters() -> *mut ffi::PyGetSetDef {
     let getters = [
         ffi::PyGetSetDef {
@@ -294,11 +296,11 @@ fn getters() -> *mut ffi::PyGetSetDef {
         },
         ffi::PyGetSetDef::default(),
     ];
-    // The class refers to them as long as it lives, which is as long as the process does.
+    // The class refers to them for its whole life, which is that of the process.
     Box::leak(Box::new(getters)).as_mut_ptr()
 }
 
-/// A program calls `result` for the value; a task that is cancelled before its first step calls `_give_back`.
+/// A program calls `result` for the value. A task that is cancelled before its first step calls `_give_back`.
 fn methods() -> *mut ffi::PyMethodDef {
     let method = |name: &'static CStr, function: ffi::PyCFunction| ffi::PyMethodDef {
         ml_name: name.as_ptr(),
@@ -313,19 +315,19 @@ fn methods() -> *mut ffi::PyMethodDef {
         method(c"_give_back", give_back),
         ffi::PyMethodDef::zeroed(),
     ];
-    // As the getters.
+    // Leaked for the same reason as the getters.
     Box::leak(Box::new(methods)).as_mut_ptr()
 }
 
-// ---- the message ---------------------------------------------------------------------------------------------------------
+// ---- the message ----------------------------------------------------------------------------------------------------
 
-/// Runs `work` while no other thread does so with this object: some Pythons have no GIL.
+/// Runs `work` while no other thread can do so with this object, because some Pythons have no GIL.
 ///
 /// # Safety
-/// A live object of the class; the GIL, if there is one, is held.
+/// `object` is a live object of the class; the GIL, if there is one, is held.
 #[inline]
 unsafe fn alone<T>(object: *mut ffi::PyObject, work: impl FnOnce(&mut Object) -> T) -> T {
-    // SAFETY: as above. The reference remains the caller's. `work` runs no Python code.
+    // SAFETY: as above. The caller keeps its reference. `work` runs no Python code.
     unsafe {
         let py = Python::assume_attached();
         let held = ManuallyDrop::new(Bound::from_owned_ptr(py, object));
@@ -333,13 +335,14 @@ unsafe fn alone<T>(object: *mut ffi::PyObject, work: impl FnOnce(&mut Object) ->
     }
 }
 
-/// Gives the message back, unless the value was handed out. Returns whether it did. An exception that is set stays set.
+/// Gives the message back, unless the value was handed out. Returns whether the message was given back. Keeps an
+/// exception that is set.
 ///
 /// # Safety
 /// As [`alone`].
 #[cold]
 unsafe fn undo(object: *mut ffi::PyObject) -> bool {
-    // SAFETY: as above. The reference to the value was the object's, and is this function's from now on.
+    // SAFETY: as above. The object owned the reference to the value. From now on, this function owns it.
     unsafe {
         let Some((undo, value)) = alone(object, |fields| {
             let undo = fields.undo.take()?;
@@ -359,13 +362,13 @@ unsafe fn undo(object: *mut ffi::PyObject) -> bool {
     }
 }
 
-/// Hands out the value, as a new reference; null with an exception set if the message was given back.
+/// Returns the value as a new reference, or null with an exception set if the message was given back.
 ///
 /// # Safety
 /// As [`alone`].
 #[inline]
 unsafe fn value_of(object: *mut ffi::PyObject) -> *mut ffi::PyObject {
-    // SAFETY: as above. `forget` may run Python code, which finds the place empty.
+    // SAFETY: as above. `forget` may run Python code, which finds `undo` already taken.
     unsafe {
         let (value, undo) = alone(object, |fields| {
             ffi::Py_XINCREF(fields.value);
@@ -383,7 +386,7 @@ unsafe fn value_of(object: *mut ffi::PyObject) -> *mut ffi::PyObject {
 
 #[cold]
 fn cancelled() {
-    // SAFETY: called from the slots, with the GIL held.
+    // SAFETY: the slots call this with the GIL held.
     let py = unsafe { Python::assume_attached() };
     let raised = asyncio(py).and_then(|asyncio| asyncio.getattr("CancelledError")?.call0());
     raised
@@ -407,7 +410,7 @@ unsafe extern "C" fn give_back(
     unsafe { ffi::PyBool_FromLong(undo(object).into()) }
 }
 
-// ---- slots ---------------------------------------------------------------------------------------------------------------
+// ---- slots ----------------------------------------------------------------------------------------------------------
 //
 // Python calls these with the GIL held and with objects of the class, and takes over the references that they return.
 
@@ -438,7 +441,7 @@ unsafe extern "C" fn new(
 }
 
 unsafe extern "C" fn dealloc(object: *mut ffi::PyObject) {
-    // SAFETY: this is the end of the object: nobody else has it, and the collector forgets it first. Its memory is from
+    // SAFETY: the object ends here: no other code refers to it, and the collector forgets it first. Its memory is from
     // `PyType_GenericAlloc`, which for such a class is the collector's; objects of a class made at run time hold a
     // reference to it.
     unsafe {
@@ -492,7 +495,7 @@ unsafe extern "C" fn traverse(
 }
 
 unsafe extern "C" fn clear(object: *mut ffi::PyObject) -> c_int {
-    // SAFETY: a live object. What goes may run Python code, which finds the place empty.
+    // SAFETY: a live object. Dropping an object may run Python code, which finds the fields empty.
     unsafe {
         let fields = object.cast::<Object>();
         undo(object);
@@ -509,7 +512,7 @@ unsafe extern "C" fn itself(object: *mut ffi::PyObject) -> *mut ffi::PyObject {
     unsafe { ffi::Py_NewRef(object) }
 }
 
-/// Ends at once, with the value.
+/// Ends the `await` at once, with the value.
 unsafe extern "C" fn send(
     object: *mut ffi::PyObject,
     _sent: *mut ffi::PyObject,
@@ -525,17 +528,17 @@ unsafe extern "C" fn send(
     }
 }
 
-/// The same for those who call `next`: `await` does, since Python 3.12.
+/// The same for callers of `next`. `await` is one of them since Python 3.12.
 unsafe extern "C" fn next(object: *mut ffi::PyObject) -> *mut ffi::PyObject {
-    // SAFETY: a live object; what the call returns is ours to give back.
+    // SAFETY: a live object. This function owns the reference that `value_of` and the call return.
     unsafe {
         let value = value_of(object);
         if value.is_null() || value == ffi::Py_None() {
-            // It was cancelled. Or its value is None: no exception is needed then.
+            // The future was cancelled, or its value is None, for which no exception is needed.
         } else if ffi::PyBytes_CheckExact(value) != 0 {
             ffi::PyErr_SetObject(ffi::PyExc_StopIteration, value);
         } else {
-            // Of a tuple, Python would make several arguments, and an exception would be taken for the one to raise.
+            // Python would turn a tuple into several arguments, and raise an exception that is given as the value.
             let nothing = ptr::null_mut::<ffi::PyObject>();
             let end = ffi::PyObject_CallFunctionObjArgs(ffi::PyExc_StopIteration, value, nothing);
             if !end.is_null() {
@@ -552,7 +555,7 @@ unsafe extern "C" fn future_class(
     _object: *mut ffi::PyObject,
     _closure: *mut c_void,
 ) -> *mut ffi::PyObject {
-    // SAFETY: Python calls this.
+    // SAFETY: Python calls this getter with the GIL held.
     let py = unsafe { Python::assume_attached() };
     match asyncio(py).and_then(|asyncio| asyncio.getattr("Future")) {
         Ok(class) => class.into_ptr(),
@@ -563,7 +566,7 @@ unsafe extern "C" fn future_class(
     }
 }
 
-// ---- asyncio -------------------------------------------------------------------------------------------------------------
+// ---- asyncio --------------------------------------------------------------------------------------------------------
 
 fn asyncio<'py>(py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
     static MODULE: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
@@ -573,7 +576,7 @@ fn asyncio<'py>(py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
     Ok(module.bind(py).clone())
 }
 
-/// The loop that runs in this thread, or None.
+/// Returns the loop that runs in this thread, or None.
 pub(crate) fn running_loop<'py>(py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
     static FUNCTION: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
     let function = FUNCTION.get_or_try_init(py, || {

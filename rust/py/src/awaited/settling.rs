@@ -1,4 +1,4 @@
-//! How the futures of calls that waited get their results.
+//! Setting the results of the futures of calls that waited.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -14,7 +14,7 @@ use super::ready;
 #[pyclass(frozen, module = "zeroxide._native")]
 pub(crate) struct Undo {
     core: CoreSocket,
-    /// And what the value of the call was at first.
+    /// How to give the message back, and the original value of the call.
     back: Mutex<Option<(Back, Py<PyAny>)>>,
 }
 
@@ -33,7 +33,7 @@ impl Undo {
 }
 
 impl Drop for Undo {
-    /// No code has asked for the result, and none will.
+    /// Gives the message back, because no code has asked for the result, and none can any more.
     fn drop(&mut self) {
         if self.back.get_mut().is_ok_and(|back| back.is_some()) {
             Python::attach(|py| self.give_back(py));
@@ -43,21 +43,21 @@ impl Drop for Undo {
 
 #[pymethods]
 impl Undo {
-    /// Puts the message back in front of those that are still to be received; once.
+    /// Puts the message back in front of those that are still to be received. Later calls have no effect.
     pub(super) fn give_back(&self, py: Python<'_>) {
         if let Some((back, original)) = self.take() {
             back.give_back(&self.core, original.bind(py));
         }
     }
 
-    /// The message has reached the program.
+    /// Called when the message has reached the program.
     pub(super) fn keep(&self) {
         drop(self.take());
     }
 }
 
-/// Raises an error that a call met which it does not concern: a loop that calls this deals with it as with any other of its
-/// callbacks'.
+/// Raises an error that a call found but that does not concern this call. The loop that calls this object handles the
+/// error like that of any other callback.
 #[pyclass(frozen, module = "zeroxide._native")]
 pub(crate) struct Raiser {
     error: Mutex<Option<PyErr>>,
@@ -86,7 +86,7 @@ impl Raiser {
     }
 }
 
-/// Anything but a clear no counts as done: such a future is of no use here.
+/// Every answer of `done` except a clear no counts as done, because no result can be set on such a future.
 pub(super) fn is_done(py: Python<'_>, future: &Py<PyAny>) -> bool {
     match future.call_method0(py, intern!(py, "done")) {
         Ok(done) => done.is_truthy(py).unwrap_or(true),
@@ -94,8 +94,8 @@ pub(super) fn is_done(py: Python<'_>, future: &Py<PyAny>) -> bool {
     }
 }
 
-/// Whether nobody is left to see the result: the lane alone has the future, and no callback waits for it. A program's own
-/// futures do not tell.
+/// Whether no code can see the result any more: only the lane refers to the future, and no callback waits for it.
+/// Futures of a program's own class do not show this.
 pub(super) fn is_abandoned(py: Python<'_>, future: &Py<PyAny>) -> bool {
     if !ready::is_held_once(future.bind(py)) {
         return false;
@@ -111,7 +111,8 @@ pub(super) fn succeed(py: Python<'_>, future: &Py<PyAny>, value: Bound<'_, PyAny
     Ok(())
 }
 
-/// What is no `Exception`, such as KeyboardInterrupt, is for whoever runs the loop; the future is cancelled.
+/// Sets the error of a future. An error that is not an `Exception`, such as KeyboardInterrupt, is returned instead, for
+/// the code that runs the loop, and the future is cancelled.
 pub(super) fn fail(py: Python<'_>, future: &Py<PyAny>, error: PyErr) -> PyResult<()> {
     if !error.is_instance_of::<PyException>(py) {
         cancel(py, future);
@@ -119,7 +120,7 @@ pub(super) fn fail(py: Python<'_>, future: &Py<PyAny>, error: PyErr) -> PyResult
     }
     let given = future.call_method1(py, intern!(py, "set_exception"), (error.into_value(py),));
     match given {
-        // A StopIteration, which futures cannot carry.
+        // Futures refuse a StopIteration.
         Err(refusal) => {
             future.call_method1(py, intern!(py, "set_exception"), (refusal.into_value(py),))?;
             Ok(())
@@ -129,6 +130,6 @@ pub(super) fn fail(py: Python<'_>, future: &Py<PyAny>, error: PyErr) -> PyResult
 }
 
 pub(super) fn cancel(py: Python<'_>, future: &Py<PyAny>) {
-    // Its loop may be closed, and refuse to run the callbacks.
+    // The loop of the future may be closed, and may refuse to run the callbacks.
     let _ = future.call_method0(py, intern!(py, "cancel"));
 }

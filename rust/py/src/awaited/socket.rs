@@ -34,10 +34,10 @@ use crate::socket::{
 #[doc = text!(AsyncSocket)]
 #[pyclass(extends = Socket, subclass, frozen, module = "zeroxide._native")]
 pub(crate) struct AsyncSocket {
-    /// One for each loop that had to wait.
+    /// One lane for each loop in which a call had to wait.
     lanes: Mutex<Vec<Py<Lane>>>,
     counts: Arc<Counts>,
-    /// Results that are there at once need not be in a future of the program's own class.
+    /// Whether immediate results need not be in a future of the program's own class.
     quick: AtomicBool,
 }
 
@@ -46,7 +46,7 @@ impl AsyncSocket {
         slf.as_super().get()
     }
 
-    /// The socket for a call that is about to use it.
+    /// Returns the socket, for a call that is about to use it.
     #[inline]
     fn opened<'a>(slf: &'a Bound<'_, Self>) -> PyResult<(&'a Socket, &'a CoreSocket)> {
         reclaim();
@@ -58,7 +58,7 @@ impl AsyncSocket {
         self.lanes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A result that was there at once.
+    /// Returns the future of an immediate result.
     #[inline]
     fn done<'py>(slf: &Bound<'py, Self>, value: Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
         if slf.get().quick.load(Ordering::Relaxed) {
@@ -69,7 +69,7 @@ impl AsyncSocket {
         Ok(future)
     }
 
-    /// What was received at once.
+    /// Returns the future of a value that was received at once.
     #[inline]
     fn received<'py>(
         slf: &Bound<'py, Self>,
@@ -82,8 +82,8 @@ impl AsyncSocket {
         AsyncSocket::done(slf, value)
     }
 
-    /// A result that was there at once, of a call that must not wait: it is there for who asks, but who awaits it lets
-    /// others have their turn if they have waited for long.
+    /// Returns the future of an immediate result of a call that must not wait. The result can be read at once, but
+    /// awaiting it lets other tasks run if they have waited too long.
     #[inline]
     fn done_now<'py>(
         slf: &Bound<'py, Self>,
@@ -104,7 +104,7 @@ impl AsyncSocket {
         slf.call_method1(intern!(slf.py(), "_turning"), (value, undo))
     }
 
-    /// The result of a call that has sent what it was to send.
+    /// Returns the future of a call that has sent everything.
     #[inline]
     fn sent<'py>(
         slf: &Bound<'py, Self>,
@@ -115,13 +115,13 @@ impl AsyncSocket {
             return AsyncSocket::done_now(slf, value);
         }
         if turn::is_over(slf.py()) {
-            // It is out, whatever becomes of the call.
+            // The message is sent, even if the call is cancelled.
             return slf.call_method1(intern!(slf.py(), "_settled_next_turn"), (value,));
         }
         AsyncSocket::done(slf, value)
     }
 
-    /// A future that failed at once.
+    /// Returns the future of a call that failed at once.
     #[cold]
     fn failed<'py>(slf: &Bound<'py, Self>, error: PyErr) -> PyResult<Bound<'py, PyAny>> {
         let py = slf.py();
@@ -132,7 +132,7 @@ impl AsyncSocket {
         let class = if over {
             intern!(py, "_Receiving")
         } else if slf.get().quick.load(Ordering::Relaxed) {
-            // A task can be made of this one.
+            // A task can be made from a future of this class.
             intern!(py, "_Sending")
         } else {
             intern!(py, "_Future")
@@ -140,13 +140,13 @@ impl AsyncSocket {
         let future = slf.call_method0(class)?;
         future.call_method1(intern!(py, "set_exception"), (error.into_value(py),))?;
         if over {
-            // A program's own futures need not have room for it.
+            // Futures of a program's own class need not have room for the attribute.
             let _ = future.setattr(intern!(py, "_turns"), true);
         }
         Ok(future)
     }
 
-    /// The lane of the loop that is in use.
+    /// Returns the lane of the current loop.
     fn lane<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, Lane>> {
         let (py, this) = (slf.py(), slf.get());
         let running = running_loop(py)?;
@@ -169,7 +169,7 @@ impl AsyncSocket {
         )?;
         let lane = Bound::new(py, lane)?;
         let mut lanes = this.lanes();
-        // Python code ran meanwhile, and may have made one.
+        // Python code ran meanwhile, and may have made a lane.
         let made = lanes.iter().find(|made| made.get().is_of(&event_loop));
         if let Some(made) = made.map(|made| made.bind(py).clone()) {
             drop(lanes);
@@ -180,14 +180,14 @@ impl AsyncSocket {
         Ok(lane)
     }
 
-    /// Loops that were closed meanwhile will not serve anybody any more.
+    /// Abandons the lanes of loops that were closed, because these loops will not serve any call again.
     fn leave_closed_loops(slf: &Bound<'_, Self>) -> PyResult<()> {
         let (py, this) = (slf.py(), slf.get());
-        // Asking the loops may run Python code: not under the lock.
+        // Without the lock, because asking the loops may run Python code.
         let mut closed = this.all_lanes(py);
         closed.retain(|lane| lane.get().is_closed(py));
         if !closed.is_empty() {
-            // Those that go live on in `closed` until the lock is free again.
+            // The removed lanes stay alive in `closed` until the lock is released.
             this.lanes()
                 .retain(|lane| !closed.iter().any(|gone| gone.is(lane)));
         }
@@ -202,7 +202,7 @@ impl AsyncSocket {
         lanes.iter().map(|lane| lane.clone_ref(py)).collect()
     }
 
-    /// Serves those that wait, for a call that will not wait behind them.
+    /// Serves the calls that wait, before a call that will not queue after them.
     #[cold]
     fn serve_others(slf: &Bound<'_, Self>) -> PyResult<()> {
         AsyncSocket::leave_closed_loops(slf)?;
@@ -227,7 +227,7 @@ impl AsyncSocket {
         Some(lane.bind(py).clone())
     }
 
-    // ---- receiving ---------------------------------------------------------------------------------------------------
+    // ---- receiving --------------------------------------------------------------------------------------------------
 
     fn receive<'py>(
         slf: &Bound<'py, Self>,
@@ -239,7 +239,7 @@ impl AsyncSocket {
         AsyncSocket::receive_if(slf, form, flags, timeout, over)
     }
 
-    /// Receives; if the turn is over, who may wait waits for the next one.
+    /// Receives. If the loop must turn, a call that may wait waits for the next turn.
     fn receive_if<'py>(
         slf: &Bound<'py, Self>,
         form: Form,
@@ -249,7 +249,7 @@ impl AsyncSocket {
     ) -> PyResult<Bound<'py, PyAny>> {
         let (py, this) = (slf.py(), slf.get());
         let core = AsyncSocket::base(slf).core()?;
-        // Whoever waits is first.
+        // Calls that already wait come first.
         let impatient = flags & DONTWAIT != 0 || timeout == Some(0);
         if impatient && this.counts.receivers.load(Ordering::Relaxed) > 0 {
             AsyncSocket::serve_others(slf)?;
@@ -264,7 +264,7 @@ impl AsyncSocket {
                 return AsyncSocket::receive_turning(slf, core, form, flags, timeout, patience);
             }
             if over && !impatient {
-                // A program's own futures could not give it back.
+                // Futures of a program's own class could not give the message back.
                 return AsyncSocket::receive_next_turn(slf, core, form, timeout);
             }
             match form.take(py, core, patience) {
@@ -309,7 +309,7 @@ impl AsyncSocket {
         flags: i32,
         error: PyErr,
     ) -> PyResult<Bound<'py, PyAny>> {
-        // A socket that cannot be used is the caller's mistake, not the outcome of waiting.
+        // Using a socket that cannot be used is the caller's mistake, not a result of waiting.
         if flags & DONTWAIT == 0 && core.readiness().is_err() {
             return Err(error);
         }
@@ -331,7 +331,7 @@ impl AsyncSocket {
         Lane::receive(&AsyncSocket::lane(slf)?, slf, form, limit, Start::Now)
     }
 
-    /// Leaves what is there where it is until others have had their turn.
+    /// Leaves messages in the socket until other tasks have run.
     #[cold]
     fn receive_next_turn<'py>(
         slf: &Bound<'py, Self>,
@@ -350,9 +350,9 @@ impl AsyncSocket {
         }))
     }
 
-    // ---- sending -----------------------------------------------------------------------------------------------------
+    // ---- sending ----------------------------------------------------------------------------------------------------
 
-    /// Sends a whole message, or waits until it can be sent. Nobody else waits to send.
+    /// Sends a whole message, or waits until it can be sent. No other call waits to send.
     #[inline]
     fn send_message<'py>(
         slf: &Bound<'py, Self>,
@@ -389,7 +389,7 @@ impl AsyncSocket {
         Lane::send(&AsyncSocket::lane(slf)?, slf, outgoing, limit, Start::Now)
     }
 
-    /// Goes on sending when others have had their turn.
+    /// Continues to send after other tasks have run.
     fn send_next_turn<'py>(
         slf: &Bound<'py, Self>,
         core: &CoreSocket,
@@ -400,7 +400,7 @@ impl AsyncSocket {
         Lane::send(&lane, slf, outgoing, limit, Start::NextTurn)
     }
 
-    /// Sends parts, or waits until they can be sent, as whoever waits is first.
+    /// Sends parts, or waits until they can be sent. Calls that already wait come first.
     fn send_parts<'py>(
         slf: &Bound<'py, Self>,
         core: &CoreSocket,
@@ -419,7 +419,7 @@ impl AsyncSocket {
         AsyncSocket::wait_to_send(slf, core, outgoing, flags)
     }
 
-    /// Sends what a call of `send` or `send_multipart` was given, with the tracker that its result is.
+    /// Sends the message of a call of `send` or `send_multipart`. The tracker, if any, is the result of the call.
     #[inline]
     fn send_frames<'py>(
         slf: &Bound<'py, Self>,
@@ -430,7 +430,7 @@ impl AsyncSocket {
     ) -> PyResult<Bound<'py, PyAny>> {
         let result = tracker.unwrap_or_else(|| slf.py().None());
         let more = flags & SNDMORE != 0;
-        // Among those that wait there may be one that this is the next part of.
+        // One of the calls that wait may send an earlier part of this message.
         let in_parts =
             more || core.is_sending_parts() || slf.get().counts.senders.load(Ordering::Relaxed) > 0;
         if in_parts {
@@ -542,19 +542,19 @@ impl AsyncSocket {
         })
     }
 
-    /// What waits to receive, or for POLLIN.
+    /// The futures that wait to receive, or for POLLIN.
     #[getter]
     fn _recv_futures(&self, py: Python<'_>) -> Vec<Py<PyAny>> {
         self.futures(py, false)
     }
 
-    /// What waits to send, or for POLLOUT.
+    /// The futures that wait to send, or for POLLOUT.
     #[getter]
     fn _send_futures(&self, py: Python<'_>) -> Vec<Py<PyAny>> {
         self.futures(py, true)
     }
 
-    /// Whether results that are there at once may come as `Ready`.
+    /// Sets whether immediate results may be returned as `Ready`.
     fn _be_quick(&self, quick: bool) {
         self.quick.store(quick, Ordering::Relaxed);
     }
@@ -659,7 +659,7 @@ impl AsyncSocket {
         AsyncSocket::receive(slf, Form::Batch { max, items }, flags, timeout)
     }
 
-    /// The socket itself: `async for` receives messages until the socket is closed.
+    /// Returns the socket itself: `async for` receives messages until the socket is closed.
     fn __aiter__(slf: Bound<'_, Self>) -> Bound<'_, Self> {
         slf
     }
@@ -747,7 +747,7 @@ impl AsyncSocket {
         Lane::poll(&AsyncSocket::lane(slf)?, slf, flags, deadline_in(millis))
     }
 
-    /// A future of what `load` makes of the result of `recvd`.
+    /// Returns a future of the value that `load` makes from the result of `recvd`.
     fn _deserialize<'py>(
         slf: &Bound<'py, Self>,
         recvd: &Bound<'py, PyAny>,
@@ -768,10 +768,10 @@ impl AsyncSocket {
         slf.call_method1(intern!(py, "_chain"), (recvd, load))
     }
 
-    /// Cancels what waits, in all loops, and leaves them.
+    /// Cancels the calls that wait, in all loops, and leaves the loops.
     fn _abandon(slf: &Bound<'_, Self>) -> PyResult<()> {
         let lanes = std::mem::take(&mut *slf.get().lanes());
-        // What a fork brought is not for this process to touch.
+        // A forked child must not touch the lanes of its parent.
         if AsyncSocket::base(slf).core().is_err() {
             return Ok(());
         }

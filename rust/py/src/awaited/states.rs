@@ -1,19 +1,19 @@
 //! The states of a lane, without Python: `tests/states.rs` includes this file, and compares its tables with
 //! `docs/states.md`.
 
-/// Whether the loop watches the lane's descriptor, and what the lane keeps alive meanwhile.
+/// Whether the loop watches the lane's descriptor, and the object that the lane keeps alive meanwhile.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(super) enum Watch<H> {
-    /// The loop does not watch it.
+    /// The loop does not watch the descriptor.
     #[default]
     Apart,
-    /// The loop watches it, and no call waits.
+    /// The loop watches the descriptor, and no call waits.
     Resting,
-    /// The loop watches it, and calls wait. They keep the socket alive.
+    /// The loop watches the descriptor, and calls wait. They keep the socket alive.
     Waiting(H),
 }
 
-/// What changes it.
+/// An event that changes the state.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum WatchEvent<H> {
     /// A call waits.
@@ -25,7 +25,7 @@ pub(super) enum WatchEvent<H> {
 }
 
 impl<H> Watch<H> {
-    /// The next state, and the holder that is let go.
+    /// Returns the next state, and the holder that is released.
     pub(super) fn next(self, event: WatchEvent<H>) -> (Watch<H>, Option<H>) {
         match (self, event) {
             (Watch::Apart | Watch::Resting, WatchEvent::Wait(holder)) => {
@@ -43,7 +43,7 @@ impl<H> Watch<H> {
     }
 }
 
-/// The work on the queues of a lane. A callback of one call may make the next.
+/// The work on the queues of a lane. A callback of one call may make another call.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(super) enum Work {
     /// No code works on the queues.
@@ -51,18 +51,18 @@ pub(super) enum Work {
     Idle,
     /// The calls that wait are being served.
     Serving,
-    /// The same, and there is more to do: all are served once more.
+    /// The calls are being served, and there is more to do: all are served once more.
     Again,
-    /// The same, and a call goes on after the loop has turned. Then all are served once more.
+    /// The calls are being served, and one of them continues after the loop has turned. Then all are served once more.
     Paused,
 }
 
-/// What changes it.
+/// An event that changes the state.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum WorkEvent {
-    /// There may be something for the calls that wait.
+    /// There may be messages or room for the calls that wait.
     Serve,
-    /// A call wants the loop to turn before it goes on.
+    /// A call must let the loop turn before it continues.
     Pause,
     /// All calls were served, and are served once more.
     Repeat,

@@ -1,8 +1,9 @@
-//! How long calls may go on whose results are there at once before the loop has to turn.
+//! The limit on consecutive calls with immediate results, after which the loop must turn.
 //!
-//! Awaiting a [`Ready`](super::ready) costs no turn of the loop, so a task that makes only such calls would keep all others
-//! from running. What tells that the loop has turned is a marker that it was given to call. As long as nothing is wrong this
-//! costs a look at the coarse clock with one call in [`CALLS`]; only when that has ticked is there more to do.
+//! Awaiting a [`Ready`](super::ready) does not turn the loop, so a task that only makes such calls would keep all other
+//! tasks from running. A marker, which the loop was given to call, shows whether the loop has turned. As long as it
+//! turns, the cost is one reading of the coarse clock for every [`CALLS`] calls. There is more to do only when the
+//! clock has ticked.
 
 use std::cell::Cell;
 use std::time::{Duration, Instant};
@@ -14,31 +15,32 @@ use rustix::time::{ClockId, clock_gettime};
 
 use super::ready::running_loop;
 
-/// How long it may go on after the tick that the marker was sent at: ticks are 1 to 10 ms apart.
+/// How long calls may continue after the tick at which the marker was sent. Ticks are 1 to 10 ms apart.
 const GRACE: Duration = Duration::from_millis(1);
-/// And for how many calls at least: who makes just a few is not the one that keeps the loop busy.
+/// The minimum number of calls before the loop must turn. A task that makes fewer is not the one that keeps the loop
+/// busy.
 const CALLS: u32 = 4;
 
-/// What this thread's loop is known to have done.
+/// The last known turn of this thread's loop.
 #[derive(Clone, Copy)]
 struct Turn {
-    /// The tick of the last look, or none while the marker is on its way.
+    /// The tick at the last reading of the clock, or `None` while the marker has not been called.
     tick: Option<(i64, i64)>,
     marker: Option<Marker>,
 }
 
-/// The marker is on its way.
+/// A marker that the loop has not called yet.
 #[derive(Clone, Copy)]
 struct Marker {
     since: Instant,
-    /// The loop: where it is, which is only compared.
+    /// The address of the loop, which is only compared.
     place: usize,
     calls: u32,
 }
 
 thread_local! {
     static TURN: Cell<Turn> = const { Cell::new(Turn { tick: None, marker: None }) };
-    /// How many calls may follow without a look at the clock, after a look at which it had not ticked.
+    /// The number of calls that need not read the clock, because it had not ticked at the last reading.
     static UNLOOKED: Cell<u32> = const { Cell::new(0) };
 }
 
@@ -47,8 +49,8 @@ fn coarse() -> (i64, i64) {
     (now.tv_sec, now.tv_nsec)
 }
 
-/// Whether the next result should cost a turn of the loop. Says so once, then not again for a while: who does not await
-/// what it is given is not to pay for every call.
+/// Whether the loop should turn before the next result. After one `true`, the answer is `false` for a while, so that a
+/// program that does not await its results does not pay for every call.
 #[inline]
 pub(crate) fn is_over(py: Python<'_>) -> bool {
     let unlooked = UNLOOKED.get();
@@ -81,7 +83,7 @@ fn look(py: Python<'_>, turn: Turn, now: (i64, i64)) -> bool {
         return false;
     };
     if running.is_none() {
-        // Nobody is kept waiting.
+        // Without a running loop, no other task has to wait.
         TURN.set(Turn {
             tick: Some(now),
             marker: None,
@@ -90,7 +92,7 @@ fn look(py: Python<'_>, turn: Turn, now: (i64, i64)) -> bool {
     }
     let place = running.as_ptr() as usize;
     let over = turn.marker.is_some_and(|marker| marker.place == place);
-    // Sent again in any case: the one before may have gone down with a loop that was closed.
+    // A new marker is sent in any case, because the previous one may have been lost with a loop that was closed.
     let sent = marker(py).and_then(|marker| {
         running.call_method1(intern!(py, "call_soon"), (marker,))?;
         Ok(())
@@ -106,7 +108,7 @@ fn look(py: Python<'_>, turn: Turn, now: (i64, i64)) -> bool {
     over && sent.is_ok()
 }
 
-/// What the loop calls when it turns.
+/// The marker: the loop calls this when it turns.
 #[pyfunction]
 fn turned() {
     TURN.set(Turn {

@@ -1,4 +1,4 @@
-//! The core's watcher, for loops that are written in Python.
+//! The core's watcher, for event loops written in Python.
 
 use pyo3::prelude::*;
 use zeroxide::Watcher as CoreWatcher;
@@ -20,22 +20,22 @@ impl Watcher {
         Ok(Watcher { inner })
     }
 
-    /// The descriptor.
+    /// Returns the descriptor.
     fn fileno(&self) -> i32 {
         self.inner.fd()
     }
 
-    /// From now on everything that happens makes the descriptor readable.
+    /// Makes the descriptor readable for every event from now on.
     fn watch(&self) {
         self.inner.watch();
     }
 
-    /// From now on nothing does.
+    /// Stops making the descriptor readable.
     fn rest(&self) {
         self.inner.rest();
     }
 
-    /// Makes the descriptor unreadable until something happens again.
+    /// Makes the descriptor unreadable until the next event.
     fn clear(&self) {
         self.inner.clear();
     }

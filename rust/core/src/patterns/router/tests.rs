@@ -68,7 +68,7 @@ fn undeliverable_messages_are_dropped_and_counted() {
 }
 
 #[test]
-fn mandatory_makes_it_an_error_and_gives_the_message_back() {
+fn mandatory_rejects_undeliverable_messages_and_returns_them() {
     let mut rig = Rig::with_hwm(&ROUTER, 1);
     rig.set(PatternOption::RouterMandatory(true)).unwrap();
     assert!(!rig.can_send());
@@ -202,7 +202,7 @@ fn handover_happens_only_to_the_same_user() {
 }
 
 #[test]
-fn a_name_is_not_for_the_owner_of_another_key() {
+fn a_name_is_refused_to_the_owner_of_another_key() {
     let owner = |key: &'static [u8]| PeerInfo {
         key: Some(Bytes::from_static(key)),
         ..peer("x")
@@ -253,7 +253,7 @@ fn a_name_that_the_application_chose_is_not_handed_over() {
 }
 
 #[test]
-fn a_peer_that_comes_back_gets_its_name_even_while_its_last_words_are_unread() {
+fn a_peer_that_returns_gets_its_name_even_while_its_last_messages_are_unread() {
     let mut rig = Rig::new(&ROUTER);
     let first = rig.accept("x");
     rig.far_send(first, ["last words"]);
@@ -365,7 +365,7 @@ fn probes_each_connection_if_requested() {
 }
 
 #[test]
-fn many_come_and_go_and_leave_nothing() {
+fn peers_that_come_and_go_leave_nothing_behind() {
     let mut rig = Rig::new(&ROUTER);
     for round in 0..1000 {
         let id = rig.accept(&format!("peer {}", round % 7));

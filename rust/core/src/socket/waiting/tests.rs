@@ -1,4 +1,4 @@
-//! A socket whose connection is the test.
+//! A socket with a connection that the test controls.
 
 use std::os::fd::{AsFd, AsRawFd};
 use std::sync::Mutex;
@@ -16,10 +16,10 @@ use crate::socket::{Socket, SocketInternals, Wait};
 use crate::sys::wake_fd::WakeFd;
 use crate::watcher::Watcher;
 
-/// What becomes of a look.
+/// The result of a look, chosen by the test.
 type Looking = Box<dyn Fn() -> Look + Send + Sync>;
 
-/// Notes what is asked of it. There is always something to read, and what comes of that is up to the test.
+/// Records its calls. Its descriptor is always readable, and the test decides what a look finds.
 struct Fake {
     fd: WakeFd,
     look: Looking,
@@ -92,18 +92,18 @@ fn pull() -> (Context, Socket) {
     (context, pull)
 }
 
-/// The last wait of the socket was beside this.
+/// Makes the socket's last wait one that read from this connection.
 fn lend(pull: &Socket, fake: &Arc<Fake>) {
     let line: Weak<Fake> = Arc::downgrade(fake);
     pull.core().lock().line = Some(line);
 }
 
 #[test]
-fn a_peer_that_never_pauses_keeps_no_call_from_its_deadline() {
+fn a_call_meets_its_deadline_although_the_peer_never_pauses() {
     let (_context, pull) = pull();
     let core = pull.core();
     let start = Instant::now();
-    // Longer than the deadline, and not for ever: a test that fails shall end.
+    // Longer than the deadline, but not forever, so that a failing test ends.
     let fake = Fake::new(move || {
         if start.elapsed() < Duration::from_secs(20) {
             Look::Again
@@ -118,7 +118,7 @@ fn a_peer_that_never_pauses_keeps_no_call_from_its_deadline() {
 }
 
 #[test]
-fn who_does_not_wait_takes_in_what_a_lent_connection_has() {
+fn a_call_that_does_not_wait_reads_a_lent_connection() {
     let (_context, pull) = pull();
     let fake = Arc::new(Fake::new(|| Look::Again));
     lend(&pull, &fake);
@@ -126,14 +126,14 @@ fn who_does_not_wait_takes_in_what_a_lent_connection_has() {
     assert_eq!((failed.kind(), fake.taken_in()), (ErrorKind::Again, 1));
     assert!(!pull.take_in());
     assert_eq!(fake.taken_in(), 2);
-    // Who tries before it waits will look for itself.
+    // A caller that tries before it waits will read the connection in its wait.
     let _ = pull.try_recv();
     let _ = pull.try_recv_batch_as(5, |message| message);
     assert_eq!((fake.taken_in(), fake.released()), (2, 0));
 }
 
 #[test]
-fn who_comes_to_watch_has_a_lent_connection_released() {
+fn a_new_watcher_releases_a_lent_connection() {
     let (_context, pull) = pull();
     let fake = Arc::new(Fake::new(|| Look::Again));
     lend(&pull, &fake);
@@ -155,7 +155,7 @@ fn a_wait_without_the_connection_releases_it() {
     lend(&pull, &fake);
     let core = pull.core();
     let mut state = core.lock();
-    // Several at once: the next wait is for the I/O thread.
+    // Several messages at once: the next wait leaves reading to the I/O thread.
     state.rhythm.note_run(2);
     core.outlook(&mut state);
     assert_eq!(fake.released(), 1);
@@ -163,7 +163,7 @@ fn a_wait_without_the_connection_releases_it() {
     assert_eq!(fake.released(), 1);
 }
 
-/// Waits beside a connection that brings something at once; whether it stays lent.
+/// Waits with a connection that has something at once. Returns whether the connection stays lent.
 fn stays_lent(pull: &Socket, fake: &Arc<Fake>) -> bool {
     let core = pull.core();
     let outlook = Outlook {
@@ -178,7 +178,7 @@ fn stays_lent(pull: &Socket, fake: &Arc<Fake>) -> bool {
     fake.given_back.lock().unwrap().pop().unwrap()
 }
 
-/// Connections that bring something at once: to the thread that waits, and elsewhere.
+/// Two connections whose look ends the wait at once: one by a message, one by a wake from elsewhere.
 fn bringing(pull: &Socket) -> [Fake; 2] {
     let core = pull.core().arc().unwrap();
     let here = Fake::new(|| Look::CameIn { paused: true });
@@ -190,7 +190,7 @@ fn bringing(pull: &Socket) -> [Fake; 2] {
 }
 
 #[test]
-fn a_connection_is_not_lent_beyond_the_wait_while_others_watch() {
+fn while_others_watch_a_connection_does_not_stay_lent_after_the_wait() {
     let (_context, pull) = pull();
     let watcher = Watcher::new(&pull).unwrap();
     let fakes = bringing(&pull).map(Arc::new);
@@ -206,7 +206,7 @@ fn a_connection_is_not_lent_beyond_the_wait_while_others_watch() {
 }
 
 #[test]
-fn who_comes_to_watch_while_a_connection_is_given_back_is_not_overlooked() {
+fn a_watcher_that_joins_while_a_connection_is_given_back_is_noticed() {
     let (_context, pull) = pull();
     for mut fake in bringing(&pull) {
         let core = pull.core().arc().unwrap();
@@ -214,7 +214,7 @@ fn who_comes_to_watch_while_a_connection_is_given_back_is_not_overlooked() {
         let watches = watcher.clone();
         fake.on_give_back = Box::new(move || core.signal.watch(watches.clone()));
         let fake = Arc::new(fake);
-        // A wait that took long is not expected to be followed by a short one.
+        // After a long wait, the next one is not expected to be short.
         let soon = stays_lent(&pull, &fake);
         assert_eq!(fake.released(), usize::from(soon));
         pull.core().signal.unwatch(&watcher);
@@ -222,7 +222,7 @@ fn who_comes_to_watch_while_a_connection_is_given_back_is_not_overlooked() {
 }
 
 #[test]
-fn who_waits_with_an_alarm_is_one_of_the_others() {
+fn a_thread_that_waits_with_an_alarm_counts_as_another_watcher() {
     let (_context, pull) = pull();
     let core = pull.core().arc().unwrap();
     let quiet = WakeFd::new().unwrap();
