@@ -154,6 +154,25 @@ def test_a_passive_server_ignores_requests():
     assert machine.poll_request() is None
 
 
+def test_a_server_that_steps_down_serves_no_request_that_waits():
+    server = BinaryStarMachine(pair(messages=[BACKUP]), None)
+    server.handle_timeout(0)
+    for number in (b"1", b"2"):
+        server.handle_message("clients", [b"C", b"", number], 0)
+    assert server.poll_request() == [b"1"]
+    # It did not run for so long that its peer may have taken over, and have served the clients.
+    server.handle_timeout(2001)
+    assert server.poll_request() is None
+
+
+@pytest.mark.parametrize("parts", [[b"C"], [b"C", b""], [b"C", b"x", b"1"]])
+def test_what_is_no_request_is_dropped(parts):
+    server = BinaryStarMachine(pair(messages=[BACKUP]), None)
+    server.handle_message("clients", parts, 0)
+    assert server.poll_request() is None
+    assert server.dropped == 1
+
+
 def test_a_client_lets_the_servers_settle():
     client = RetryMachine(2, timeout=1000, attempts=None, settle=2000)
     client.begin([b"a"], 0)

@@ -30,7 +30,17 @@ def test_frames_are_those_of_the_rfc():
     assert Entry.read(entry.frames()) == entry
 
 
-@pytest.mark.parametrize("frames", [[], [b"k"], [b"k", b"short", b"", b"", b"v"], [b"k"] * 6])
+@pytest.mark.parametrize(
+    "frames",
+    [
+        [],
+        [b"k"],
+        [b"k", b"short", b"", b"", b"v"],
+        [b"k", bytes(8), b"short", b"", b"v"],
+        [b"k", bytes(8), bytes(1_000_000), b"", b"v"],
+        [b"k"] * 6,
+    ],
+)
 def test_other_frames_are_no_entry(frames):
     assert Entry.read(frames) is None
 
@@ -131,6 +141,18 @@ def test_a_value_with_a_time_to_live_ends():
     machine.handle_timeout(6000)
     assert published(machine)[0] == (b"renewed", 5, b"")
     assert machine._map == {}
+
+
+def test_what_the_server_cannot_use_is_counted():
+    machine = server(max_keys=1)
+    machine.handle_message("collector", [b"rubbish"], 0)
+    machine.handle_message("snapshots", [b"C", b"ICANHAZ?"], 0)
+    machine.handle_message("snapshots", [b"C"], 0)
+    assert machine.dropped == 3
+    update(machine, b"one", b"1")
+    update(machine, b"two", b"2")
+    assert machine.dropped == 4
+    assert published(machine) == [(b"one", 1, b"1")]
 
 
 def test_ends_of_values_do_not_pile_up():
@@ -275,6 +297,9 @@ def test_a_passive_server_asks_until_there_is_an_active_one():
 # ---- the client, with a clock of the test -------------------------------------------
 
 
+ASKED_AGAIN = [("reopen", "snapshots"), ("snapshots", [b"ICANHAZ?", b""])]
+
+
 def client(subtree=b""):
     machine = CloneClientMachine(2, subtree, 5000, 1000, 0)
     assert commands(machine) == [("snapshots", [b"ICANHAZ?", subtree])]
@@ -288,6 +313,9 @@ def synced(subtree=b"", sequence=7, **values):
         machine.handle_message("snapshots", frames, 0)
     machine.handle_message("snapshots", kthxbai(sequence, subtree), 0)
     assert machine.is_synced
+    # An update that was published before the map was sent: the client's subscription was there in time.
+    follow(machine, sequence, b"earlier", b"1")
+    commands(machine)
     return machine
 
 
@@ -297,7 +325,6 @@ def follow(machine, sequence, key, value, uuid=b"", now=0):
 
 def test_a_client_has_the_map_and_follows_its_updates():
     machine = synced(a=b"1", b=b"1")
-    follow(machine, 7, b"a", b"old")
     follow(machine, 8, b"b", b"2")
     follow(machine, 9, b"c", b"3")
     follow(machine, 10, b"a", b"")
@@ -334,9 +361,60 @@ def test_a_client_goes_to_the_next_server():
 def test_a_client_asks_twice_before_it_goes_to_the_next_server():
     machine = client()
     machine.handle_timeout(2500)
-    assert commands(machine) == [("snapshots", [b"ICANHAZ?", b""])]
+    assert commands(machine) == ASKED_AGAIN
     machine.handle_timeout(5000)
     assert machine.server == 1
+
+
+def test_a_map_that_takes_long_to_arrive_is_complete():
+    machine = client()
+    for now in (2000, 4000, 6000):
+        machine.handle_message("snapshots", Entry(b"%d" % now, 1, b"", b"", b"1").frames(), now)
+        machine.handle_timeout(now + 1999)
+        assert commands(machine) == []
+    # The rest does not arrive in time. It would not be taken for the next answer.
+    machine.handle_timeout(8500)
+    assert commands(machine) == ASKED_AGAIN
+    machine.handle_message("snapshots", Entry(b"whole", 1, b"", b"", b"1").frames(), 8600)
+    machine.handle_message("snapshots", kthxbai(1, b""), 8600)
+    assert machine.values == {"whole": b"1"}
+
+
+@pytest.mark.parametrize(
+    "first", [hugz(), Entry(b"a", 9, b"", b"", b"9").frames()], ids=["hugz", "update"]
+)
+def test_a_map_that_is_older_than_the_subscription_is_fetched_again(first):
+    machine = client()
+    machine.handle_message("snapshots", kthxbai(7, b""), 0)
+    # Number 8 may have been published after the map was sent, and before the subscription arrived.
+    machine.handle_message("updates", first, 1)
+    assert commands(machine) == ASKED_AGAIN
+    assert machine.is_synced
+    assert not machine.wants("updates")
+    machine.handle_message("snapshots", Entry(b"b", 8, b"", b"", b"8").frames(), 2)
+    machine.handle_message("snapshots", Entry(b"a", 9, b"", b"", b"9").frames(), 2)
+    machine.handle_message("snapshots", kthxbai(9, b""), 2)
+    assert machine.values == {"a": b"9", "b": b"8"}
+    follow(machine, 11, b"a", b"11")
+    machine.handle_message("updates", hugz(), 3)
+    assert commands(machine) == []
+
+
+@pytest.mark.parametrize("subtree", [b"", b"/a/"])
+def test_numbers_that_begin_anew_are_those_of_a_server_that_has_restarted(subtree):
+    machine = synced(subtree)
+    follow(machine, 8, b"/a/1", b"1")
+    follow(machine, 1, b"/a/1", b"new")
+    assert not machine.is_synced
+    assert machine.server == 0
+    assert commands(machine)[-1] == ("snapshots", [b"ICANHAZ?", subtree])
+
+
+def test_a_subtree_has_no_other_keys():
+    machine = synced(b"/a/")
+    # The subscription to HUGZ brings all keys that begin with it.
+    follow(machine, 9, b"HUGZ/1", b"1")
+    assert machine.values == {}
 
 
 def test_a_client_that_missed_updates_fetches_the_map_again():

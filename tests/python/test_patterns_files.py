@@ -1,7 +1,9 @@
 """Files are transferred with credit, and a transfer continues after the server's death."""
 
 import asyncio
+import os
 import threading
+from pathlib import Path
 
 import pytest
 from peers import commands
@@ -122,6 +124,7 @@ def test_a_server_refuses_what_is_no_chunk(offset, size):
     assert (client, word) == (b"C", b"error")
     server.handle_message("clients", [b"C", b"rubbish"], 0)
     assert commands(server) == []
+    assert server.dropped == 1
 
 
 @pytest.mark.parametrize(
@@ -199,3 +202,67 @@ def test_a_transfer_survives_a_killed_and_a_silent_server(peers, directory, tmp_
     else:
         fetch()
     assert b"".join(received) == content
+
+
+def test_a_link_that_leads_to_itself_is_refused(tmp_path):
+    (tmp_path / "loop").symlink_to("loop")
+    for name in ("loop", "loop/x"):
+        with pytest.raises(patterns.FileRefused):
+            read_chunk(tmp_path, name, 0, 10)
+
+
+@pytest.mark.parametrize("kind", ["link", "pipe"])
+def test_what_takes_the_place_of_a_file_is_not_read(tmp_path, monkeypatch, kind):
+    secret = tmp_path / "secret"
+    secret.write_bytes(b"secret")
+    folder = tmp_path / "files"
+    folder.mkdir()
+    (folder / "name").write_bytes(b"content")
+    is_file = Path.is_file
+
+    def replace(path):
+        """Puts something else there between the check and the reading."""
+        found = is_file(path)
+        path.unlink()
+        if kind == "link":
+            path.symlink_to(secret)
+        else:
+            os.mkfifo(path)
+        return found
+
+    monkeypatch.setattr(Path, "is_file", replace)
+    with pytest.raises(patterns.FileRefused):
+        read_chunk(folder, "name", 0, 10)
+
+
+def test_a_download_does_not_write_through_a_link(context, tmp_path):
+    (tmp_path / "files").mkdir()
+    (tmp_path / "files" / "name").write_bytes(b"content")
+    (tmp_path / "victim").write_bytes(b"victim")
+    for trap in ("copy.part", "copy"):
+        (tmp_path / trap).symlink_to(tmp_path / "victim")
+    with patterns.FileServer("inproc://files", tmp_path / "files", context=context) as server:
+        running = Background(server.run)
+        with patterns.FileClient("inproc://files", context=context) as client:
+            client.download("name", tmp_path / "copy")
+        server.stop()
+        running.result()
+    assert (tmp_path / "victim").read_bytes() == b"victim"
+    assert (tmp_path / "copy").read_bytes() == b"content"
+    assert not (tmp_path / "copy").is_symlink()
+
+
+def test_an_iteration_ends_when_another_file_is_begun(context, tmp_path):
+    for name in ("one", "two"):
+        (tmp_path / name).write_bytes(name.encode() * 10)
+    with patterns.FileServer("inproc://files", tmp_path, context=context) as server:
+        running = Background(server.run)
+        with patterns.FileClient("inproc://files", chunk=10, context=context) as client:
+            first, second = client.fetch("one"), client.fetch("two")
+            assert next(first) == b"oneoneoneo"
+            assert next(second) == b"twotwotwot"
+            with pytest.raises(RuntimeError, match="another file has ended this iteration"):
+                next(first)
+            assert b"".join(second) == (b"two" * 10)[10:]
+        server.stop()
+        running.result()

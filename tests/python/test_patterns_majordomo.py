@@ -139,6 +139,30 @@ def test_partial_replies_arrive_while_the_handler_runs(context):
     asyncio.run(main())
 
 
+def test_an_iteration_ends_when_another_request_is_sent(context):
+    def answer(request):
+        request.send_partial(b"part of " + request.parts[0])
+        return b"end of " + request.parts[0]
+
+    options = {"version": "0.2", "context": context}
+    with patterns.MajordomoBroker("inproc://broker", context=context) as broker:
+        serving = Background(broker.run)
+        with (
+            patterns.MajordomoWorker("inproc://broker", "echo", **options) as worker,
+            patterns.MajordomoClient("inproc://broker", attempts=None, **options) as client,
+        ):
+            working = Background(lambda: worker.run(answer))
+            one = client.stream("echo", b"one")
+            assert next(one) == [b"part of one"]
+            assert list(client.stream("echo", b"two")) == [[b"part of two"], [b"end of two"]]
+            with pytest.raises(RuntimeError, match="another request has ended this iteration"):
+                next(one)
+            worker.stop()
+            working.result()
+        broker.stop()
+        serving.result()
+
+
 def test_version_0_1_has_no_partial_replies(context):
     with (
         patterns.MajordomoBroker("inproc://broker", context=context) as broker,

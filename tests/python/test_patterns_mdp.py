@@ -282,6 +282,19 @@ def test_rubbish_is_dropped(parts):
     assert commands(machine) == []
 
 
+def test_dropped_messages_are_counted():
+    machine = broker(max_requests=1)
+    machine.handle_message("peers", [b"x", b"rubbish"], 0)
+    machine.handle_message("peers", [b"x", b"", b"MDPC01", b"echo"], 0)
+    machine.handle_message("peers", [b"x", b"MDPW02", b"\x09"], 0)
+    assert machine.dropped == 3
+    for body in (b"1", b"2"):
+        request(machine, body)
+    assert machine.dropped == 4  # there is no room for the second
+    machine.handle_timeout(60_000)
+    assert machine.dropped == 5  # the first has waited for too long
+
+
 def test_management_services():
     machine = broker()
     ready(machine, b"A")

@@ -7,7 +7,7 @@ import pytest
 from peers import commands
 from support import Background, eventually
 
-from zeroxide import patterns
+from zeroxide import ZMQError, patterns
 from zeroxide.patterns._heartbeat import Backoff
 from zeroxide.patterns._paranoid_pirate import ParanoidQueueMachine, ParanoidWorkerMachine
 from zeroxide.patterns._retrying import LINK, RetryMachine
@@ -33,6 +33,10 @@ def ask(form: str, endpoint: str, body: bytes, attempts: int | None = None) -> l
             return await client.request(body)
 
     return asyncio.run(request())
+
+
+def paranoid_worker():
+    return ParanoidWorkerMachine(1000, 3, Backoff(1000, 32_000), 0)
 
 
 # ---- the machines, with a clock of the test -----------------------------------------
@@ -95,6 +99,37 @@ def test_simple_queue_passes_the_request_of_a_worker_that_has_gone_to_the_next()
     [(link, parts)] = commands(queue)
     queue.handle_unroutable(link, parts, 0)
     assert commands(queue) == [("backend", [b"B", b"", b"client", b"", b"1"])]
+
+
+@pytest.mark.parametrize(
+    "parts",
+    [[b"client"], [b"client", b""], [b"client", b"x"], [b"client", b"x", b"1"], [b"", b""]],
+)
+def test_a_message_that_is_no_request_costs_no_worker(parts):
+    for queue in (SimpleQueueMachine(), ParanoidQueueMachine(1000, 3)):
+        ready = [b""] if isinstance(queue, SimpleQueueMachine) else []
+        queue.handle_message("backend", [b"A", *ready, b"\x01"], 0)
+        queue.handle_message("frontend", parts, 0)
+        assert commands(queue) == []
+        assert queue.dropped == 1
+        assert queue.wants("frontend")
+
+
+@pytest.mark.parametrize("parts", [[b"client"], [b"client", b""], [b"client", b"x", b"1"]])
+def test_a_handler_gets_no_request_without_parts(parts):
+    for worker in (SimpleWorkerMachine(), paranoid_worker()):
+        worker.handle_message("queue", parts, 0)
+        assert worker.poll_request() is None
+        assert worker.dropped == 1
+
+
+def test_simple_queue_remembers_a_limited_number_of_workers(monkeypatch):
+    monkeypatch.setattr("zeroxide.patterns._simple_pirate.MAX_READY", 2)
+    queue = SimpleQueueMachine()
+    for worker in (b"A", b"B", b"C"):
+        queue.handle_message("backend", [worker, b"", b"\x01"], 0)
+    assert list(queue._ready) == [b"A", b"B"]
+    assert queue.dropped == 1
 
 
 def test_simple_worker_answers_to_the_client_of_the_request():
@@ -204,6 +239,65 @@ def test_backoff_doubles_up_to_its_limit():
 def test_a_queue_stops_in_another_thread(context):
     with patterns.ParanoidPirateQueue("inproc://a", "inproc://b", context=context) as queue:
         running = Background(queue.run)
+        queue.stop()
+        running.result()
+
+
+def test_a_closed_client_opens_no_socket(context):
+    client = patterns.LazyPirateClient("inproc://nobody", timeout=1, attempts=1, context=context)
+    with pytest.raises(patterns.NoReply):
+        client.request(b"one")
+    client.close()
+    # An attempt without a reply would have another socket, and the end of the context would wait for it.
+    with pytest.raises(ZMQError, match="this object is closed"):
+        client.request(b"two")
+    client.close()
+    context.term()
+
+
+def test_an_error_while_closing_leaves_no_socket(context, monkeypatch):
+    client = patterns.LazyPirateClient("inproc://nobody", context=context)
+    monkeypatch.setattr(client._machine, "handle_close", lambda: 1 // 0)
+    with pytest.raises(ZeroDivisionError):
+        client.close()
+    context.term()
+
+
+def test_a_closed_server_does_not_run(context):
+    queue = patterns.ParanoidPirateQueue("inproc://clients", "inproc://workers", context=context)
+    queue.close()
+    with pytest.raises(ZMQError, match="this object is closed"):
+        queue.run()
+    assert queue._driver._wake is None
+
+
+@pytest.mark.parametrize("kind", ["queue", "client"])
+def test_a_task_that_waits_for_a_closed_object_gets_an_error(context, kind):
+    async def wait():
+        if kind == "queue":
+            peer = patterns.AsyncParanoidPirateQueue("inproc://a", "inproc://b", context=context)
+            task = asyncio.ensure_future(peer.run())
+        else:
+            peer = patterns.AsyncLazyPirateClient("inproc://a", attempts=None, context=context)
+            task = asyncio.ensure_future(peer.request(b"one"))
+        while peer._driver._waiting is None:
+            await asyncio.sleep(0)
+        peer.close()
+        # The task itself was not cancelled, so it does not look cancelled.
+        with pytest.raises(ZMQError, match="this object is closed"):
+            await task
+
+    asyncio.run(wait())
+
+
+def test_what_cannot_be_used_is_counted(context, zmq):
+    with patterns.ParanoidPirateQueue("inproc://c", "inproc://w", context=context) as queue:
+        assert queue.dropped == 0
+        running = Background(queue.run)
+        with context.socket(zmq.DEALER) as worker:
+            worker.connect("inproc://w")
+            worker.send_multipart([b"rubbish"] * 5)
+            eventually(lambda: queue.dropped == 1)
         queue.stop()
         running.result()
 

@@ -1,6 +1,8 @@
 """Titanic follows RFC 9, and loses no request whatever dies, as chapter 4 of the guide says."""
 
 import asyncio
+import errno
+import os
 
 import pytest
 from peers import commands
@@ -39,6 +41,32 @@ def test_requests_and_replies_are_found_by_the_next_process(tmp_path):
     for name in [*names, names[0]]:
         spool.remove(name)
     assert list((tmp_path / "spool").iterdir()) == []
+
+
+def test_the_folder_has_a_limited_number_of_requests(tmp_path):
+    spool = Spool(tmp_path, max_requests=2)
+    one = spool.add([b"echo", b"1"])
+    spool.add_reply(one, [b"reply"])
+    spool.add([b"echo", b"2"])
+    spool = Spool(tmp_path, max_requests=2)
+    with pytest.raises(OSError, match="the folder has 2 requests"):
+        spool.add([b"echo", b"3"])
+    for _ in range(2):
+        spool.remove(one)
+    spool.add([b"echo", b"3"])
+    with pytest.raises(OSError, match="the folder has 2 requests"):
+        spool.add([b"echo", b"4"])
+
+
+def test_what_was_not_written_does_not_stay(tmp_path, monkeypatch):
+    def fail(descriptor):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    spool = Spool(tmp_path)
+    monkeypatch.setattr(os, "fsync", fail)
+    with pytest.raises(OSError, match="No space left"):
+        spool.add([b"echo", b"1"])
+    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize("text", [b"", b"../x", b"0" * 31, b"0" * 33, b"g" * 32, b"\xff" * 32])
@@ -103,6 +131,29 @@ def test_a_request_is_executed_when_its_service_is_there(tmp_path):
     for _ in range(2):
         assert titanic.call("titanic.close", name, now=1000) == [b"200 OK"]
     assert titanic.call("titanic.reply", name, now=1000) == [b"400 UNKNOWN"]
+
+
+@pytest.mark.parametrize("content", [b"", b"short", bytes(7) + b"\x09" + b"body", bytes(8) + b"x"])
+def test_a_damaged_file_is_an_error_for_its_client_only(tmp_path, content):
+    name = b"0123456789abcdef0123456789abcdef"
+    (tmp_path / f"{name.decode()}.request").write_bytes(content)
+    (tmp_path / "notes.request").write_bytes(b"not ours")
+    titanic = Titanic(tmp_path)
+    titanic.machine.handle_timeout(1000)
+    assert commands(titanic.machine) == []
+    assert titanic.call("titanic.reply", name, now=1000) == [b"500 ERROR"]
+    (tmp_path / f"{name.decode()}.reply").write_bytes(content)
+    assert titanic.call("titanic.reply", name, now=1000) == [b"500 ERROR"]
+    status, _ = titanic.call("titanic.request", b"echo", b"body", now=1000)
+    assert status == b"200 OK"
+    assert titanic.executes == [asks(b"mmi.service", b"echo")]
+    assert titanic.call("titanic.close", name, now=1000) == [b"200 OK"]
+
+
+def test_malformed_messages_are_counted(tmp_path):
+    titanic = Titanic(tmp_path)
+    titanic.machine.handle_message("titanic.request", [b"rubbish"], 0)
+    assert titanic.machine.dropped == 1
 
 
 def test_a_request_without_reply_is_tried_again_after_the_others(tmp_path):

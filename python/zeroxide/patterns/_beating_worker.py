@@ -60,6 +60,7 @@ class BeatingWorker(WorkerMachine[R]):
             return  # late: the worker has given up on this connection
         match self._read(parts):
             case Word.INVALID:
+                self.drop()
                 return
             case Word.DISCONNECT:
                 # A queue that does not know this worker may be new. One that refused READY would refuse it again.
@@ -69,6 +70,8 @@ class BeatingWorker(WorkerMachine[R]):
             case (client, request):
                 if len(self._requests) < MAX_REQUESTS:
                     self._requests.append((client, request))
+                else:
+                    self.drop()
         self._is_welcome = True
         self._beat.received(now)
         self._backoff.reset()

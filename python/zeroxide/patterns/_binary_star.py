@@ -39,8 +39,10 @@ class BinaryStarMachine(WorkerMachine[list[bytes]]):
             self.pair.handle_peer(parts[0], now)
         else:
             match parts:
-                case [client, b"", *request] if self.pair.handle_client(now):
-                    self._requests.append((client, request))
+                case [client, b"", _, *_] if self.pair.handle_client(now):
+                    self._requests.append((client, parts[2:]))
+                case _:  # or of a client that has to ask the peer
+                    self.drop()
         self.handle_timeout(now)
 
     def handle_timeout(self, now: float) -> None:
@@ -49,6 +51,8 @@ class BinaryStarMachine(WorkerMachine[list[bytes]]):
             self._send("state", message)
         if self.pair.is_active is not self._was_active:
             self._was_active = self.pair.is_active
+            if not self._was_active:
+                self._requests.clear()  # the peer may have taken over: their clients ask it
             if self._on_change is not None:
                 self._on_change(self._was_active)
 

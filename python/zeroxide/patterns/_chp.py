@@ -43,7 +43,10 @@ class Entry:
     @classmethod
     def read(cls, frames: list[bytes]) -> "Entry | None":
         match frames:
-            case [key, sequence, uuid, properties, value] if len(sequence) == 8:
+            case [key, sequence, uuid, properties, value] if len(sequence) == 8 and len(uuid) in (
+                0,
+                16,
+            ):
                 return cls(key, int.from_bytes(sequence, "big"), uuid, properties, value)
         return None
 

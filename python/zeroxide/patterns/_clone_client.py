@@ -59,7 +59,13 @@ class CloneClientMachine(Machine):
         self._sequence = 0
         # Whether the next update has the next number: not before the first one, and not in a subtree.
         self._is_exact = False
+        # The number of the last update from this connection; 0 before the first one.
+        self._heard = 0
+        # Whether the map that the client has was sent when its subscription had arrived: no update is between them.
+        self._is_gapless = False
         self._snapshot: dict[str, bytes] = {}
+        # Whether the map, or the map once more, is on its way.
+        self._is_fetching = False
         self._asks_at = 0.0
         self._expiry = 0.0
         # The newest own update of a key that is not known to be published.
@@ -81,11 +87,19 @@ class CloneClientMachine(Machine):
         if entry is None:
             return
         if link == "snapshots":
-            if not self.is_synced:
+            if self._is_fetching:
                 self._expiry = now + self._ttl
+                self._asks_at = now + self._ttl / 2
                 self._on_snapshot(entry)
         else:
             self._expiry = now + self._ttl
+            if not self._is_gapless:
+                self._is_gapless = True
+                if entry.key == HUGZ or entry.sequence > self._sequence + 1:
+                    # Updates may have been published after the map was sent and before the subscription arrived.
+                    self._heard = 0 if entry.key == HUGZ else entry.sequence
+                    self._ask_again(now)
+                    return
             if entry.key != HUGZ:
                 self._on_update(entry, now)
 
@@ -93,9 +107,9 @@ class CloneClientMachine(Machine):
         if now >= self._expiry:
             self.server = (self.server + 1) % self._servers
             self._restart(now)
-        if not self.is_synced:
+        if self._is_fetching:
             if now >= self._asks_at:
-                self._ask(now)
+                self._ask_again(now)
             return
         for key, own in list(self._unconfirmed.items()):
             if now < own.due:
@@ -108,12 +122,12 @@ class CloneClientMachine(Machine):
             self._send("publisher", *own.entry.frames())
 
     def poll_timeout(self) -> float | None:
-        if not self.is_synced:
+        if self._is_fetching:
             return min(self._expiry, self._asks_at)
         return min([self._expiry, *(own.due for own in self._unconfirmed.values())])
 
     def wants(self, link: str) -> bool:
-        return link == "snapshots" or (link == "updates" and self.is_synced)
+        return link == "snapshots" or (link == "updates" and not self._is_fetching)
 
     def _restart(self, now: float) -> None:
         self.is_synced = False
@@ -123,10 +137,17 @@ class CloneClientMachine(Machine):
 
     def _start(self, now: float) -> None:
         self._expiry = now + self._ttl
+        self._heard = 0
+        self._is_gapless = False
+        self._ask(now)
+
+    def _ask_again(self, now: float) -> None:
+        self._reopen("snapshots")  # the rest of an earlier answer is not taken for this one
         self._ask(now)
 
     def _ask(self, now: float) -> None:
         self._snapshot = {}
+        self._is_fetching = True
         self._asks_at = now + self._ttl / 2
         self._send("snapshots", ICANHAZ, self._subtree)
 
@@ -135,6 +156,7 @@ class CloneClientMachine(Machine):
             self._snapshot[_text(entry.key)] = entry.value
             return
         self.is_synced = True
+        self._is_fetching = False
         self._is_exact = False
         self._sequence = entry.sequence
         for key, own in list(self._unconfirmed.items()):
@@ -147,7 +169,13 @@ class CloneClientMachine(Machine):
         self._snapshot = {}
 
     def _on_update(self, entry: Entry, now: float) -> None:
-        if entry.sequence <= self._sequence:
+        if entry.sequence <= self._heard:
+            self._restart(
+                now
+            )  # the numbers begin anew: the server has restarted, perhaps with another map
+            return
+        self._heard = entry.sequence
+        if entry.sequence <= self._sequence or not entry.key.startswith(self._subtree):
             return
         if self._is_exact and entry.sequence != self._sequence + 1:
             self._restart(now)  # updates are missing

@@ -74,6 +74,8 @@ class CloneServerMachine(Machine):
             case "collector":
                 if (entry := Entry.read(parts)) is not None:
                     self._on_update(entry, now)
+                else:
+                    self.drop()
             case "published":
                 if not self._is_active and (entry := Entry.read(parts)) is not None:
                     self._on_published(entry, now)
@@ -120,6 +122,8 @@ class CloneServerMachine(Machine):
                 for entry in self._map.values():
                     self._send("snapshots", peer, *entry.frames())
                 self._send("snapshots", peer, *kthxbai(self._sequence, b""))
+            case _:
+                self.drop()
 
     def _send_snapshot(self, client: bytes, subtree: bytes) -> None:
         highest = 0
@@ -138,10 +142,13 @@ class CloneServerMachine(Machine):
             self._pending[entry.uuid] = entry, now
             if len(self._pending) > _REMEMBERED:
                 self._pending.popitem(last=False)
+                self.drop()
 
     def _apply(self, entry: Entry, now: float) -> None:
         if entry.key in self._map or len(self._map) < self._max_keys or not entry.value:
             self._publish(entry, now)
+        else:
+            self.drop()
 
     def _publish(self, entry: Entry, now: float) -> None:
         self._sequence += 1

@@ -42,6 +42,8 @@ Open = Callable[[], Socket[Any]]
 # Messages taken from one socket before the other sockets and the timers have their turn.
 _TURN = 100
 
+_CLOSED = "this object is closed"
+
 # How long a closed socket keeps sending what was handed to it.
 _LINGER = 1000
 
@@ -114,6 +116,7 @@ class Driver:
         self._is_nudged = False
         self._wake: tuple[int, int] | None = None
         self._is_stopped = False
+        self._is_closed = False
         try:
             for link, open_socket in self._open.items():
                 self._sockets[link] = open_socket()
@@ -125,8 +128,14 @@ class Driver:
         """Returns where a link is bound."""
         return self._sockets[link].last_endpoint.decode()
 
+    @property
+    def dropped(self) -> int:
+        return self._machine.dropped
+
     def flush(self) -> None:
         """Carries out the machine's commands."""
+        if self._is_closed:
+            raise ZMQError(Errno.ENOTSOCK, _CLOSED)
         while (command := self._machine.poll_command()) is not None:
             if isinstance(command, Send):
                 self._send(command)
@@ -161,7 +170,10 @@ class Driver:
             await self._waiting
         except asyncio.CancelledError:
             task = asyncio.current_task()
-            if not self._is_nudged or (task is not None and task.cancelling()):
+            is_cancelled = task is not None and task.cancelling()
+            if self._is_closed and not is_cancelled:
+                raise ZMQError(Errno.ENOTSOCK, _CLOSED) from None
+            if not self._is_nudged or is_cancelled:
                 raise
         finally:
             self._waiting = None
@@ -176,7 +188,7 @@ class Driver:
 
     def prepare_stop(self) -> None:
         """Makes `stop` end a `step` that waits in another thread."""
-        if self._wake is None:
+        if self._wake is None and not self._is_closed:
             self._wake = os.pipe()
 
     @property
@@ -191,10 +203,17 @@ class Driver:
 
     def close(self) -> None:
         """Closes the sockets, after the last commands."""
-        if self._sockets.keys() == self._open.keys():
-            self._machine.handle_close()
-            with contextlib.suppress(ZMQError):  # the context may be terminated
-                self.flush()
+        try:
+            if self._sockets.keys() == self._open.keys() and not self._is_closed:
+                self._machine.handle_close()
+                with contextlib.suppress(ZMQError):  # the context may be terminated
+                    self.flush()
+        finally:
+            # From here on, no socket is opened again: it would never be closed.
+            self._is_closed = True
+            self._close()
+
+    def _close(self) -> None:
         for socket in self._sockets.values():
             socket.close()
         if self._wake is not None:
@@ -207,7 +226,7 @@ class Driver:
         try:
             self._sockets[command.link].send_multipart(command.parts, DONTWAIT)
         except Again:
-            pass
+            self._machine.drop()
         except ZMQError as error:
             if error.errno != Errno.EHOSTUNREACH:
                 raise
@@ -249,6 +268,11 @@ class Runner(Closing):
 
     _driver: Driver
 
+    @property
+    def dropped(self) -> int:
+        """How many messages were not what the protocol asks for, or found no room, and went no further."""
+        return self._driver.dropped
+
     def run(self) -> None:
         """Serves until `stop` is called in another thread, or an exception such as Ctrl-C ends it.
 
@@ -272,6 +296,11 @@ class AsyncRunner:
     """The asyncio form of a server: it works while a task runs `run`."""
 
     _driver: Driver
+
+    @property
+    def dropped(self) -> int:
+        """How many messages were not what the protocol asks for, or found no room, and went no further."""
+        return self._driver.dropped
 
     async def run(self) -> None:
         """Serves until its task is cancelled.

@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import os
+import uuid
 from collections import deque
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
@@ -36,6 +37,8 @@ class FileClientMachine(Machine):
 
     def __init__(self, chunk: int, pipeline: int, timeout: float, attempts: int | None) -> None:
         super().__init__()
+        self.begun = 0
+        """How many files were begun: an iteration over an earlier one is over."""
         self._chunk = chunk
         self._pipeline = pipeline
         self._timeout = timeout
@@ -54,6 +57,7 @@ class FileClientMachine(Machine):
         """Begins a file. One that is not complete is given up."""
         if self._requested > self._received:
             self._reopen("server")
+        self.begun += 1
         self._name = os.fsencode(name)
         self._version = self._error = None
         self._size = self._received = self._requested = 0
@@ -206,14 +210,18 @@ class FileClient(_FileClient, Closing):
         Raises:
             FileRefused: The server does not send the file, or it has changed.
             NoReply: The server does not answer.
+            RuntimeError: The client has begun another file before the iteration ended.
         """
         self._machine.begin(_checks.name("name", name, "the name of a file"), clock())
+        begun = self._machine.begun
         while not self._machine.is_complete:
             data = self._machine.poll_chunk(clock())
             if data is None:
                 self._driver.step()
             else:
                 yield data
+                if self._machine.begun != begun:
+                    raise RuntimeError("another file has ended this iteration")
 
     def download(self, name: str, path: str | os.PathLike[str]) -> None:
         """Copies a file. The target appears when it is complete.
@@ -303,10 +311,11 @@ class _Target:
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self._path = Path(_checks.path("path", path))
-        self._part = self._path.with_name(self._path.name + ".part")
+        # A name of its own: there is no symbolic link, and no other download writes there.
+        self._part = self._path.with_name(f".{uuid.uuid4().hex}.part")
 
     def __enter__(self) -> Self:
-        self._file = self._part.open("wb")
+        self._file = self._part.open("xb")
         return self
 
     def write(self, data: bytes) -> None:
@@ -318,9 +327,10 @@ class _Target:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        self._file.close()
-        if kind is None:
-            self._part.replace(self._path)
-        else:
+        try:
+            self._file.close()
+            if kind is None:
+                self._part.replace(self._path)
+        finally:
             with contextlib.suppress(OSError):
                 self._part.unlink()

@@ -1,6 +1,7 @@
 """Credit-based file transfer: the server, which keeps nothing of its clients."""
 
 import os
+import stat
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +18,8 @@ __all__ = ["MAX_CHUNK", "MAX_PIPELINE", "AsyncFileServer", "FileRefused", "FileS
 # The largest chunk that a client may ask for, and how many it may ask for ahead.
 MAX_CHUNK = 4_000_000
 MAX_PIPELINE = 50
+
+_FLAGS = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
 
 
 class FileRefused(OSError):
@@ -42,13 +45,16 @@ def read_chunk(folder: Path, name: str, offset: int, size: int) -> Chunk:
     Raises:
         FileRefused: There is no such file in the folder.
     """
-    path = folder / name
     try:
         # Symbolic links and ".." do not lead out of the folder.
-        if not path.resolve().is_relative_to(folder) or not path.is_file():
+        path = Path(os.path.realpath(folder / name))
+        if not path.is_relative_to(folder) or not path.is_file():
             raise FileRefused(f"there is no file {name!r}")
-        with path.open("rb", buffering=0) as file:
+        # A link or a pipe that takes the file's place here is neither followed nor waited for.
+        with open(os.open(path, _FLAGS), "rb", buffering=0) as file:
             facts = os.fstat(file.fileno())
+            if not stat.S_ISREG(facts.st_mode):
+                raise FileRefused(f"there is no file {name!r}")
             version = b"%d-%d-%d" % (facts.st_ino, facts.st_mtime_ns, facts.st_size)
             return Chunk(version, facts.st_size, os.pread(file.fileno(), size, offset))
     except FileRefused:
@@ -74,6 +80,8 @@ class FileServerMachine(Machine):
         match parts:
             case [client, b"fetch", offset, size, name]:
                 self._send("clients", client, *self._answer(offset, size, name))
+            case _:
+                self.drop()
 
     def _answer(self, offset: bytes, size: bytes, name: bytes) -> list[bytes]:
         try:

@@ -136,6 +136,8 @@ class FreelanceServerMachine(WorkerMachine[list[bytes]]):
                 self._send("clients", client, PONG)
             case [client, control, _, *_] if len(self._requests) < MAX_REQUESTS:
                 self._requests.append((client, control, parts[2:]))
+            case _:
+                self.drop()
 
     def poll_request(self) -> list[bytes] | None:
         if not self._requests:

@@ -38,6 +38,8 @@ class LastValueMachine(Machine):
                 self._commands.append(Subscribe("subscribers", topic, is_on))
                 if is_on:
                     self._repeat(topic)
+            case _:
+                self.drop()
 
     def _update(self, parts: list[bytes]) -> None:
         topic = parts[0]

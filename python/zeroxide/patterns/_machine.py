@@ -55,6 +55,12 @@ class Machine:
 
     def __init__(self) -> None:
         self._commands: deque[Command] = deque()
+        self._dropped = 0
+
+    @property
+    def dropped(self) -> int:
+        """How many messages could not be used, or found no room."""
+        return self._dropped
 
     def handle_message(self, link: str, parts: list[bytes], now: float) -> None:
         """Takes a message that has arrived."""
@@ -80,6 +86,10 @@ class Machine:
     def wants(self, link: str) -> bool:
         """Returns whether to receive from a link now; its messages wait in the socket otherwise."""
         return True
+
+    def drop(self) -> None:
+        """Counts a message that goes no further."""
+        self._dropped += 1
 
     def _send(self, link: str, *parts: bytes) -> None:
         self._commands.append(Send(link, list(parts)))

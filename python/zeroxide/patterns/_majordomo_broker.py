@@ -86,7 +86,10 @@ class BrokerMachine(Machine):
             case [worker, b"MDPW02", *frames]:
                 self._on_worker(MDP_0_2, worker, frames, now)
             case [peer, *_] if peer in self._workers:
+                self.drop()
                 self._dismiss(self._workers[peer].protocol, peer, now)
+            case _:
+                self.drop()
 
     def handle_unroutable(self, link: str, parts: list[bytes], now: float) -> None:
         worker = self._workers.get(parts[0])
@@ -124,6 +127,7 @@ class BrokerMachine(Machine):
     ) -> None:
         command = protocol.read_request(frames)
         if command is None:
+            self.drop()
             return
         name, body = command.address, command.body
         if name.startswith(_MANAGEMENT):
@@ -137,6 +141,8 @@ class BrokerMachine(Machine):
             self._waiting += 1
             self._due_by(now + self._request_ttl)
             self._dispatch(protocol, name, now)
+        else:
+            self.drop()
 
     def _manage(self, protocol: Protocol, name: bytes, body: list[bytes]) -> bytes:
         if name != b"mmi.service":
@@ -168,7 +174,9 @@ class BrokerMachine(Machine):
                 self._on_reply(worker, address, request, command, now)
                 return
         elif worker is None and command is None:
+            self.drop()
             return  # not a worker
+        self.drop()
         self._dismiss(protocol, address, now)
 
     def _on_reply(
@@ -207,7 +215,11 @@ class BrokerMachine(Machine):
         service.workers -= 1
         service.idle.pop(address, None)
         request = worker.request
-        if request is not None and request.tries < _TRIES and not request.has_partial:
+        if request is None:
+            pass
+        elif request.tries >= _TRIES or request.has_partial:
+            self.drop()
+        else:
             service.requests.appendleft(request)
             self._waiting += 1
             self._due_by(request.expiry)
@@ -235,6 +247,7 @@ class BrokerMachine(Machine):
         while service.requests and service.requests[0].expiry <= now:
             service.requests.popleft()
             self._waiting -= 1
+            self.drop()
 
     def _drop_if_unused(self, key: _Key) -> None:
         service = self._services.get(key)

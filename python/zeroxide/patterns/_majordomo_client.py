@@ -130,12 +130,18 @@ class MajordomoClient(_Client, Requester):
 
         Raises:
             NoReply: No attempt had a reply in time, or the replies stopped before the last one.
+            RuntimeError: The client has sent another request before the iteration ended.
         """
         self._begin(service, body)
-        while self._machine.is_waiting:
-            yield self._next()
-        while (reply := self._machine.poll_reply()) is not None:
-            yield reply
+        begun = self._machine.begun
+        while self._machine.begun == begun:
+            if self._machine.is_waiting:
+                yield self._next()
+            elif (reply := self._machine.poll_reply()) is not None:
+                yield reply
+            else:
+                return
+        raise RuntimeError("another request has ended this iteration")
 
     def has_service(self, service: str) -> bool:
         """Asks the broker whether a service has workers.

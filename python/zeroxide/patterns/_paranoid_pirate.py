@@ -40,20 +40,22 @@ class ParanoidQueueMachine(Machine):
         self._workers: dict[bytes, _Worker] = {}
 
     def handle_message(self, link: str, parts: list[bytes], now: float) -> None:
-        if link == "frontend":
-            self._assign(parts, now)
-            return
-        match parts:
-            case [address, b"\x02"]:
+        match link, parts:
+            case "frontend", [_, b"", _, *_]:
+                # A worker would drop anything else, and count as busy from then on.
+                self._assign(parts, now)
+            case "backend", [address, b"\x02"]:
                 # A worker unknown to this queue, which may have restarted, is ready if it does not say otherwise.
                 if address not in self._workers:
                     self._set_ready(address, now)
                 self._workers[address].beat.received(now)
-            case [address, b"\x01"]:
+            case "backend", [address, b"\x01"]:
                 self._set_ready(address, now)
-            case [address, client, b"", *reply]:
+            case "backend", [address, client, b"", _, *_]:
                 self._set_ready(address, now)
-                self._send("frontend", client, b"", *reply)
+                self._send("frontend", client, *parts[2:])
+            case _:
+                self.drop()
 
     def handle_unroutable(self, link: str, parts: list[bytes], now: float) -> None:
         if link == "backend":
@@ -107,8 +109,8 @@ class ParanoidWorkerMachine(BeatingWorker[list[bytes]]):
         match parts:
             case [b"\x02"]:
                 return Word.HEARTBEAT
-            case [client, b"", *request]:
-                return client, request
+            case [client, b"", _, *_]:
+                return client, parts[2:]
         return Word.INVALID
 
     def _write(self, client: bytes, parts: list[bytes]) -> list[bytes]:

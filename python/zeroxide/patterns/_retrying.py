@@ -43,6 +43,8 @@ class RetryMachine(Machine):
     ) -> None:
         super().__init__()
         self.server = 0
+        self.begun = 0
+        """How many requests were begun: an iteration over the replies to an earlier one is over."""
         self._servers = servers
         self._timeout = _checks.number("timeout", timeout)
         self._attempts = None if attempts is None else _checks.whole("attempts", attempts, 1)
@@ -57,6 +59,7 @@ class RetryMachine(Machine):
 
     def begin(self, request: Sequence[bytes], now: float) -> None:
         """Sends a request. One that has no reply yet is given up."""
+        self.begun += 1
         self._request = list(request)
         self._replies.clear()
         self._error = None

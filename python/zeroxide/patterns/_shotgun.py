@@ -56,8 +56,10 @@ class ShotgunServerMachine(WorkerMachine[list[bytes]]):
 
     def handle_message(self, link: str, parts: list[bytes], now: float) -> None:
         match parts:
-            case [client, b"", ticket, *request]:
-                self._requests.append((client, ticket, request))
+            case [client, b"", ticket, _, *_]:
+                self._requests.append((client, ticket, parts[3:]))
+            case _:
+                self.drop()
 
     def poll_request(self) -> list[bytes] | None:
         if not self._requests:

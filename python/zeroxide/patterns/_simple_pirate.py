@@ -17,6 +17,9 @@ __all__ = [
 
 READY = b"\x01"
 
+# How many workers may be ready. Those that have gone count until they are to get a request.
+MAX_READY = 100_000
+
 
 class SimpleQueueMachine(Machine):
     """The queue. A worker is ready after READY and after each reply."""
@@ -27,15 +30,16 @@ class SimpleQueueMachine(Machine):
         self._ready: dict[bytes, None] = {}
 
     def handle_message(self, link: str, parts: list[bytes], now: float) -> None:
-        if link == "frontend":
-            self._assign(parts)
-            return
-        match parts:
-            case [worker, b"", b"\x01"]:
-                self._ready[worker] = None
-            case [worker, b"", client, b"", *reply]:
-                self._ready[worker] = None
-                self._send("frontend", client, b"", *reply)
+        match link, parts:
+            case "frontend", [_, b"", _, *_]:
+                self._assign(parts)
+            case "backend", [worker, b"", b"\x01"]:
+                self._set_ready(worker)
+            case "backend", [worker, b"", client, b"", _, *_]:
+                self._set_ready(worker)
+                self._send("frontend", client, *parts[3:])
+            case _:
+                self.drop()
 
     def handle_unroutable(self, link: str, parts: list[bytes], now: float) -> None:
         # The worker has gone. The next one gets its request, or the client asks again.
@@ -44,6 +48,13 @@ class SimpleQueueMachine(Machine):
 
     def wants(self, link: str) -> bool:
         return link == "backend" or bool(self._ready)
+
+    def _set_ready(self, worker: bytes) -> None:
+        # Without heartbeats, a worker that has gone is noticed when it is to get a request.
+        if len(self._ready) < MAX_READY:
+            self._ready[worker] = None
+        else:
+            self.drop()
 
     def _assign(self, request: list[bytes]) -> None:
         worker = next(iter(self._ready))
@@ -62,10 +73,11 @@ class SimpleWorkerMachine(WorkerMachine[list[bytes]]):
 
     def handle_message(self, link: str, parts: list[bytes], now: float) -> None:
         match parts:
-            case [client, b"", *request]:
+            case [client, b"", _, *_]:
                 self._client = client
-                self._requests.append(request)
+                self._requests.append(parts[2:])
             case _:  # the queue speaks something else; REQ has to send before it can receive
+                self.drop()
                 self._send("queue", READY)
 
     def poll_request(self) -> list[bytes] | None:

@@ -1,5 +1,7 @@
 """Titanic: requests and replies in files, each of which is complete or does not exist."""
 
+import contextlib
+import errno
 import os
 import re
 import struct
@@ -19,27 +21,37 @@ class Spool:
 
     Args:
         folder: The folder, which is created if it does not exist.
+        max_requests: How many requests it may have, with those that have a reply.
     """
 
-    def __init__(self, folder: str | os.PathLike[str]) -> None:
+    def __init__(self, folder: str | os.PathLike[str], max_requests: int = 100_000) -> None:
         self._folder = Path(folder)
+        self._max_requests = max_requests
         self._folder.mkdir(parents=True, exist_ok=True)
         for path in self._folder.glob("*.part"):
             path.unlink()
+        self._count = len(self._requests())
 
     def pending(self) -> list[str]:
         """Returns the names of the requests without a reply, the oldest first."""
         requests = [
             (path.stat().st_mtime_ns, path.stem)
-            for path in self._folder.glob("*.request")
+            for path in self._requests()
             if not path.with_suffix(".reply").exists()
         ]
         return [name for _, name in sorted(requests)]
 
     def add(self, parts: list[bytes]) -> str:
-        """Stores a request, and returns its name: 32 hexadecimal characters."""
+        """Stores a request, and returns its name: 32 hexadecimal characters.
+
+        Raises:
+            OSError: The disk or the folder is full.
+        """
+        if self._count >= self._max_requests:
+            raise OSError(errno.ENOSPC, f"the folder has {self._max_requests} requests")
         name = uuid.uuid4().hex
         self._write(f"{name}.request", parts)
+        self._count += 1
         return name
 
     def add_reply(self, name: str, parts: list[bytes]) -> None:
@@ -57,8 +69,11 @@ class Spool:
     def remove(self, name: str) -> None:
         """Removes a request and its reply, if they exist."""
         # The request first: a reply alone is not pending.
-        for suffix in ("request", "reply"):
-            (self._folder / f"{name}.{suffix}").unlink(missing_ok=True)
+        request = self._folder / f"{name}.request"
+        with contextlib.suppress(FileNotFoundError):
+            request.unlink()
+            self._count -= 1
+        request.with_suffix(".reply").unlink(missing_ok=True)
         self._sync_folder()
 
     @staticmethod
@@ -66,15 +81,26 @@ class Spool:
         """Returns the name of a request as a client sent it, or None if there cannot be such a name."""
         return text.decode().lower() if _NAME.fullmatch(text) else None
 
+    def _requests(self) -> list[Path]:
+        return [
+            path
+            for path in self._folder.glob("*.request")
+            if _NAME.fullmatch(os.fsencode(path.stem))
+        ]
+
     def _write(self, name: str, parts: list[bytes]) -> None:
         part = self._folder / f"{name}.part"
-        with part.open("wb") as file:
-            for data in parts:
-                file.write(_LENGTH.pack(len(data)))
-                file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        part.replace(self._folder / name)
+        try:
+            with part.open("wb") as file:
+                for data in parts:
+                    file.write(_LENGTH.pack(len(data)))
+                    file.write(data)
+                file.flush()
+                os.fsync(file.fileno())
+            part.replace(self._folder / name)
+        except OSError:
+            part.unlink(missing_ok=True)  # its room may be what the disk lacks
+            raise
         self._sync_folder()
 
     def _read(self, name: str) -> list[bytes] | None:
@@ -84,10 +110,11 @@ class Spool:
             return None
         parts, position = [], 0
         while position < len(data):
-            (length,) = _LENGTH.unpack_from(data, position)
-            position += _LENGTH.size
-            parts.append(data[position : position + length])
-            position += length
+            start = position + _LENGTH.size
+            position = start + int.from_bytes(data[position:start], "big")
+            parts.append(data[start:position])
+        if position != len(data) or not parts:
+            raise OSError(errno.EIO, "the file is damaged", str(self._folder / name))
         return parts
 
     def _sync_folder(self) -> None:

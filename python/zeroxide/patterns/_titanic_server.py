@@ -86,6 +86,10 @@ class TitanicMachine(Machine):
             due.append(self._pending[0][0])
         return min((time for time in due if time is not None), default=None)
 
+    @property
+    def dropped(self) -> int:
+        return self._dropped + sum(machine.dropped for machine in self._machines())
+
     def wants(self, link: str) -> bool:
         return link != _CLIENT or self._client.wants(SERVER)
 
@@ -200,12 +204,15 @@ class _TitanicServer:
         reconnect: float = 2500,
         timeout: float = 2500,
         retry: float = 1000,
+        max_requests: int = 100_000,
         context: Context[Any] | None = None,
         configure: Configure | None = None,
     ) -> None:
         if version not in PROTOCOLS:
             raise ValueError(f'version is "0.1" or "0.2", not {_checks.shown(version)}')
-        spool = Spool(_checks.path("folder", folder))
+        spool = Spool(
+            _checks.path("folder", folder), _checks.whole("max_requests", max_requests, 1)
+        )
         protocol: Protocol = PROTOCOLS[version]
         heartbeat = _checks.number("heartbeat", heartbeat, 1)
         liveness = _checks.whole("liveness", liveness, 1)
@@ -242,6 +249,8 @@ class TitanicServer(_TitanicServer, Runner):
         reconnect: How long to wait before a new connection replaces that to a dead broker, in ms.
         timeout: How long to wait for the reply of a service, in ms.
         retry: How long a request waits if its service is not there or does not reply, in ms.
+        max_requests: How many requests are stored at most. Each counts until a client discards it.
+            Further ones are refused.
         context: The context of the sockets; None for `Context.instance`.
         configure: A function that sets options, such as keys, of each new socket before it
             connects.

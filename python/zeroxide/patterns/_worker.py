@@ -40,6 +40,11 @@ class WorkerRunner(Closing, Generic[R]):
     _driver: Driver
     _machine: WorkerMachine[R]
 
+    @property
+    def dropped(self) -> int:
+        """How many messages were not what the protocol asks for, or found no room, and went no further."""
+        return self._driver.dropped
+
     def run(self, handler: Callable[[R], Body]) -> None:
         """Answers requests until `stop` is called in another thread, or an exception ends it.
 
@@ -75,6 +80,11 @@ class AsyncWorkerRunner(Generic[R]):
 
     _driver: Driver
     _machine: WorkerMachine[R]
+
+    @property
+    def dropped(self) -> int:
+        """How many messages were not what the protocol asks for, or found no room, and went no further."""
+        return self._driver.dropped
 
     async def run(self, handler: Callable[[R], Awaitable[Body]]) -> None:
         """Answers requests until its task is cancelled, or an exception ends it.
