@@ -59,6 +59,7 @@ DEFAULTS: dict[str, tuple[int, str]] = {
     "REQ_RELAXED": (0, ""),
     "ROUTER_HANDOVER": (0, ""),
     "ROUTER_MANDATORY": (0, ""),
+    "ROUTER_NOTIFY": (0, ""),
     "ROUTER_RAW": (0, ""),
     "SNDBUF": (-1, "bytes"),
     "SNDHWM": (1000, "messages"),

@@ -86,6 +86,10 @@ SECTIONS = {
         *("Connection Metadata", "Error Handling", "Messages", "The Identity Property"),
         "The NULL Security Mechanism",
     },
+    # Named as a whole.
+    **dict.fromkeys(
+        ("41/CLISRV", "48/RADIO-DISH", "49/SCATTER-GATHER", "51/P2P", "52/CHANNEL"), frozenset[str]()
+    ),
 }
 
 
