@@ -89,6 +89,19 @@ def test_a_flipped_bit_in_the_header_of_a_frame(folder):
     assert verify(folder, 1)["lost_rows"] == 1
 
 
+@pytest.mark.parametrize("which", [0, 1, -1])
+def test_a_flipped_bit_in_the_header_of_the_first_frame(folder, which):
+    file = segments(folder)[which]
+    flip(file, file.read_bytes().index(b"ZXF1") + 24)
+    facts = verify(folder, 1)
+    assert facts["lost_rows"] == 1 and facts["rows"] == 39
+    first = int(file.stem)
+    with pipeline.FilesLog(folder) as log:
+        info = log.info()
+        with pytest.raises(pipeline.Refused, match=f"offsets {first} to {first + 1} cannot be"):
+            list(log.fetch(info.earliest, info.latest))
+
+
 @pytest.mark.parametrize("which", [0, -1])
 def test_a_flipped_bit_in_the_header_of_a_segment(folder, which):
     file = segments(folder)[which]

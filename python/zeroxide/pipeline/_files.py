@@ -86,11 +86,6 @@ class Index:
         self.latest = frame.received if self.latest is None else max(self.latest, frame.received)
         self.position, self.end = frame.position + frame.length, frame.end
 
-    def before(self, offset: int) -> tuple[int, int]:
-        """A position at or before this offset, and the offset there."""
-        at = bisect_right(self.marks, offset, key=lambda mark: mark[1]) - 1
-        return self.marks[at][:2] if at >= 0 else (self.start, self.end)
-
     def to_json(self) -> str:
         """The form that is stored next to the segment."""
         return json.dumps(self.__dict__)
@@ -154,6 +149,13 @@ class Segment:
         for frame in self.walk(self._index.position, self._index.end):
             self._index.add(frame)
         return self._index
+
+    def before(self, offset: int) -> tuple[int, int]:
+        """A position at or before this offset, and the offset there."""
+        index = self.index()
+        at = bisect_right(index.marks, offset, key=lambda mark: mark[1]) - 1
+        # The first frames have no marks if they are damaged.
+        return index.marks[at][:2] if at >= 0 else (index.start, self.first)
 
     def walk(self, position: int, offset: int) -> Iterator[Frame]:
         """The frames from this one on; damaged ones are skipped."""
@@ -456,8 +458,7 @@ class FilesLog(Closing):
     ) -> Iterator[ArrowTable]:
         """The rows of one segment."""
         try:
-            index = segment.index()
-            position, offset = index.before(start) if index.marks else (index.start, segment.first)
+            position, offset = segment.before(start)
             size = max_bytes
             while offset < end:
                 data = segment.read(position, size, size)[:size]

@@ -102,8 +102,7 @@ class _Checker(FilesLog):
 
 def _end_of_rows(segment: Segment, offset: int) -> int:
     """The position after the last frame of the rows before an offset."""
-    index = segment.index()
-    position, start = index.before(offset)
+    position, start = segment.before(offset)
     for frame in segment.walk(position, start):
         if frame.end > offset:
             break
