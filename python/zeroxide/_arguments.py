@@ -22,7 +22,9 @@ __all__ = [
     "file",
     "flag",
     "folder",
+    "name",
     "size",
+    "text",
 ]
 
 Number = TypeVar("Number", int, float)
@@ -110,16 +112,21 @@ def size(text: str) -> int:
 
 
 def above(least: Number, unit: str) -> Callable[[str], Number]:
-    """Numbers that are not below `least`, whole ones if `least` is; `unit` is for errors."""
+    """Numbers that are not below `least`, whole ones if `least` is; `unit` is for errors.
+
+    They are below 2^63 or, if they need not be whole, below 1e9: clocks cannot wait for more seconds.
+    """
+    limit = 2**63 if isinstance(least, int) else 1e9
 
     def parse(text: str) -> Number:
         try:
             value = type(least)(text)
         except ValueError:
             value = None
-        if value is None or not value >= least:
+        if value is None or not least <= value < limit:
             whole = "a whole number" if isinstance(least, int) else "a number"
-            raise _expected(f"{whole} of {unit}, {least:g} or more", text)
+            below = f" and below {limit:g}" if value is not None and value >= limit else ""
+            raise _expected(f"{whole} of {unit}, {least:g} or more{below}", text)
         return value
 
     return parse
@@ -147,6 +154,22 @@ class Choice:
         raise argparse.ArgumentTypeError(
             f"expected {', '.join(most)} or {last}, got {text!r}{did_you_mean(text, self.values)}"
         )
+
+
+def text(text: str) -> str:
+    """Text that has a form in UTF-8. Other bytes of the command line arrive as surrogates."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise _expected("text in UTF-8", text) from None
+    return text
+
+
+def name(words: str) -> str:
+    """The name of a producer or of a group."""
+    if not 1 <= len(text(words).encode()) <= 255:
+        raise _expected("a name of 1 to 255 bytes", words)
+    return words
 
 
 def flag(text: str) -> bool:

@@ -5,6 +5,7 @@ import json
 import os
 import signal
 import subprocess
+import tracemalloc
 
 import pytest
 from commands import Command, run
@@ -151,6 +152,25 @@ def test_messages_before_a_malformed_one_are_sent(zmq, context, endpoint, name):
         assert pull.recv() == b"good"
 
 
+def test_deeply_nested_json_is_malformed():
+    decoder = formats().make_decoder("json")
+    assert decoder.feed(b'"good"\n' + b"[" * 200_000 + b"\n") == [b"good"]
+    with pytest.raises(formats().Malformed, match="line 2 of the input: expected JSON"):
+        decoder.check()
+
+
+def test_long_strings_and_many_parts_are_read_in_one_pass():
+    decoder = formats().make_decoder("quoted")
+    line = b'"' + rb"\x41" * 200_000 + b'"\n'
+    tracemalloc.start()
+    try:
+        assert decoder.feed(line) == [b"A" * 200_000]
+        assert tracemalloc.get_traced_memory()[1] < 30 * len(line)
+    finally:
+        tracemalloc.stop()
+    assert decoder.feed(b'"" ' * 100_000 + b"\n") == [[b""] * 100_000]
+
+
 def test_parts_of_lines(zmq, context, endpoint):
     with context.socket(zmq.PULL) as pull:
         pull.bind(endpoint)
@@ -282,7 +302,7 @@ def test_a_malformed_reply_of_a_command_is_reported(endpoint):
 def test_a_command_for_each_message_of_a_pull(endpoint):
     with Command("cat", "pull", "--bind", endpoint, "--exec", "wc -c", "--count", 2) as pull:
         run("cat", "push", "--connect", endpoint, data=b"four\nsixsix\n")
-        assert pull.finish()[0] == b"4\n\n6\n\n"
+        assert pull.finish()[0] == b"4\n6\n"
 
 
 def test_a_conversation_in_both_directions(endpoint):
@@ -360,12 +380,28 @@ def test_timeouts(endpoint):
     assert "0 of 1" in after("pub", "--bind", endpoint, "--wait", 1, "--timeout", 0.01, "-D", "x")
 
 
-def test_a_timeout_counts_from_the_last_message(zmq, context, endpoint):
-    with context.socket(zmq.PUSH) as push:
-        push.bind(endpoint)
-        with Command("cat", "pull", "--connect", endpoint, "--recv-timeout", 1) as pull:
-            push.send(b"one")
-            assert pull.finish(124)[0] == b"one\n"
+def test_a_timeout_counts_from_the_last_message(zmq, monkeypatch, capfdbinary):
+    """With a clock of its own: each of three messages arrives after 0.9 of the second."""
+    from zeroxide.cli.cat import sockets, talk
+
+    clock, messages = [0.0], [b"a", b"b", b"c"]
+
+    class Slow:
+        def recv_batch(self, most, milliseconds):
+            arrives = 900 if messages else milliseconds
+            clock[0] += arrives / 1000
+            if not messages:
+                raise zmq.Again
+            return [messages.pop(0)]
+
+    monkeypatch.setattr(talk.time, "monotonic", lambda: clock[0])
+    abilities = sockets.Abilities(sends=False, receives=True, asks=False, answers=False)
+    encode = formats().make_encoder("lines")
+    limits = talk.Limits(recv_timeout=1.0)
+    with pytest.raises(talk.TimedOut, match="no message within 1 s"):
+        talk.Talk(Slow(), abilities, None, encode, limits).run(None, shows_requests=False)
+    assert capfdbinary.readouterr().out == b"a\nb\nc\n"
+    assert clock[0] == pytest.approx(3.7)
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
@@ -433,6 +469,37 @@ def test_the_reader_is_killed(zmq, context, endpoint, kind):
         assert command.process.wait(PATIENCE) == -signal.SIGPIPE
         assert command.process.stderr.read() == b""
     reader.stdout.close()
+
+
+def test_the_reader_ends_while_input_is_awaited(endpoint):
+    with Command("cat", "req", "--connect", endpoint) as command:
+        command.process.stdout.close()
+        assert command.process.wait(PATIENCE) == -signal.SIGPIPE
+        assert command.process.stderr.read() == b""
+
+
+def without(*numbers):
+    """Closes streams of a command before it starts."""
+
+    def close():
+        for number in numbers:
+            os.close(number)
+
+    return {"preexec_fn": close}
+
+
+def test_closed_streams_are_not_taken_for_others(zmq, context, endpoint):
+    with Command("cat", "push", "--bind", endpoint, **without(0)) as command:
+        assert command.finish(1)[1] == "zeroxide: stdin: Bad file descriptor\n"
+    with Command("cat", "push", "--bind", endpoint, "--file", "-", **without(0)) as command:
+        assert command.finish(1)[1] == "zeroxide: stdin: Bad file descriptor\n"
+    with context.socket(zmq.PUSH) as push:
+        push.bind(endpoint)
+        with Command("cat", "pull", "--connect", endpoint, "--count", 1, **without(0, 1)) as pull:
+            push.send(b"x")
+            assert pull.finish(1)[1] == "zeroxide: stdout: Bad file descriptor\n"
+    with Command("cat", "pull", "--bind", endpoint, "-v", "--timeout", 0, **without(2)) as pull:
+        assert pull.finish(124)[0] == b""
 
 
 def test_output_to_a_file(zmq, context, endpoint, tmp_path):
@@ -536,11 +603,17 @@ MISTAKES = {
     "cat pull --bind x --count many": "--count: expected a whole number of messages",
     "cat pull --bind x --format xml": "expected lines, raw, ascii, quoted",
     "cat pull --bind x --file none": "there is no file 'none'",
+    "cat pull --bind inproc://x --timeout inf": "--timeout: expected a number of seconds",
+    "cat push --bind inproc://x --delay 1e10": "0 or more and below 1e+09",
+    "cat rep --bind inproc://x --exec '": "is no command: no closing quotation",
     "cat rep --bind x --exec no-such-program": "there is no program 'no-such-program'",
     "cat req --bind inproc://x --exec true": "REQ receives none unasked",
     "cat rep --bind x --shell": "--shell requires --exec",
     "cat rep --bind x --exec true --data y": "--data and --file are not possible",
     "cat pull --bind x --option rcvhwm": "expected NAME=VALUE",
+    "cat pull --bind x --option recv=1": "there is no socket option 'recv'",
+    "cat pull --bind x --option rcvhwm=-1": "RCVHWM takes 0 to",
+    "cat pull --bind inproc://x --subscribe y": "--subscribe is for SUB and XSUB, not for PULL",
     "cat pull --bind inproc://x --user y": "--user and --password-file belong together",
     "cat pull --bind inproc://x --allow *": "--allow requires --key",
 }
@@ -567,6 +640,10 @@ def test_types_come_from_the_package(zmq, context):
             assert f"--{kind.name.lower()} " not in text
         else:
             assert f"--{kind.name.lower()} " in text
+
+
+def test_the_version(zmq):
+    assert run("cat", "-V")[0].decode().strip() == zmq.__version__
 
 
 def test_old_names_of_types(endpoint):

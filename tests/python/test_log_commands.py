@@ -1,6 +1,7 @@
 """The commands that ask a collector: `produce`, `tail`, `topics`, `lag` and `check`, from outside."""
 
 import json
+import os
 import signal
 from datetime import UTC, datetime, timedelta
 
@@ -79,6 +80,30 @@ def test_rows_before_a_malformed_one_are_written(at):
     error = run("produce", at, "--format", "hex", data=b"64\nx\n", status=1)[1]
     assert "line 2 of the input" in error
     assert [row.value for row in rows(at)] == [b"b", b"c", b"d"]
+
+
+MALFORMED = {
+    '{"value": "x", "headers": 5}': "expected headers such as",
+    '{"value": "x", "headers": [5]}': "expected headers such as",
+    '{"value": "x", "topic": ["a"]}': "expected a string or",
+    '{"value": "x", "topic": "\\ud800"}': "a topic is text in UTF-8",
+    '{"value": "x", "timestamp": "soon"}': "expected a time such as",
+    '{"value": "x", "timestamp": "0001-01-01T00:00+14:00"}': "expected a time such as",
+    "[" * 200_000: "expected JSON",
+}
+
+
+@pytest.mark.parametrize("line", MALFORMED, ids=lambda line: line[:40])
+def test_malformed_objects_are_reported(at, line):
+    data = b'{"value": "good"}\n\n' + line.encode()
+    error = run("produce", at, "--json", data=data, status=1)[1]
+    assert f"row 3 of the input: {MALFORMED[line]}" in error and error.count("\n") == 1
+    assert [row.value for row in rows(at)] == [b"good"]
+
+
+def test_a_topic_that_is_no_text_is_reported(at):
+    error = run("produce", at, "--fields", "topic,value", data=b"\xff\tx\n", status=1)[1]
+    assert "row 1 of the input: a topic is text in UTF-8, got b'\\xff'" in error
 
 
 @pytest.mark.parametrize("name", ["quoted", "hex", "json", "msgpack", "length"])
@@ -213,6 +238,40 @@ def test_tail_ends_quietly_when_its_reader_ends(collector, at):
         assert command.process.stderr.read() == b""
 
 
+def test_tail_waits_for_a_collector_that_was_killed(directory):
+    with process(directory / "log") as collector:
+        run("produce", collector.endpoint, data=b"one\n")
+        follow = ("--follow", "--count", 2, "--timeout", 0.5, "--group", "g")
+        with Command("tail", collector.endpoint, *follow) as command:
+            assert command.read(4) == b"one\n"
+            collector.kill()
+            assert b"did not answer for 0.5 s" in command.process.stderr.readline()
+            collector.start()
+            run("produce", collector.endpoint, data=b"two\n")
+            assert command.finish() == (b"two\n", "")
+
+
+@pytest.mark.parametrize("name", ["lag", "check", "topics", "groups"])
+def test_signals_end_questions_quietly(zmq, context, directory, name):
+    with context.socket(zmq.ROUTER) as silent:
+        silent.bind(f"ipc://{directory}/silent")
+        with Command(name, f"ipc://{directory}/silent") as command:
+            silent.recv_multipart()
+            command.process.send_signal(signal.SIGINT)
+            assert command.finish(-signal.SIGINT) == (b"", "")
+
+
+def test_output_that_cannot_be_written(at):
+    reader, writer = os.pipe()
+    os.close(reader)
+    with Command("topics", at, stdout=writer) as command:
+        os.close(writer)
+        assert command.finish(-signal.SIGPIPE) == (b"", "")
+    with open("/dev/full", "wb") as full, Command("topics", at, stdout=full) as command:
+        error = command.finish(1)[1]
+        assert error.endswith("No space left on device\n") and error.count("\n") == 1
+
+
 def test_topics(collector, at):
     collector.append([{"value": b"abc", "topic": "a b"}, {"value": b"x", "topic": "a b"}, b"yy"])
     lines = run("topics", at)[0].decode().splitlines()
@@ -309,6 +368,12 @@ MISTAKES = {
     "produce x --fields value,body": "expected value, key, topic or timestamp",
     "produce x --fields key,key": "each at most once",
     "produce x --header a": "expected NAME=VALUE",
+    "produce x --header \udcff=a": "--header: expected text in UTF-8",
+    "produce x --topic \udcff": "--topic: expected text in UTF-8",
+    "produce x --separator=": "--separator: expected at least one character",
+    "produce x --name=": "--name: expected a name of 1 to 255 bytes",
+    "tail x --timeout 0": "--timeout: expected a number of seconds, 0.001 or more",
+    f"tail x --offset {10**20}": "expected an offset, earliest",
     "tail x --offset soon": "expected an offset, earliest, latest, or -N",
     "tail x --since soon": "expected an age such as 10m",
     "tail x --since 1h -n 3": "not allowed with argument",

@@ -9,6 +9,7 @@ from .. import _native
 from .._arguments import Parser
 from .._hints import did_you_mean
 from ..error import ZMQBaseError
+from .streams import Stopped, end_like, flush, hold_streams, stoppable
 
 __all__ = ["main", "make_parser"]
 
@@ -60,7 +61,11 @@ def make_parser(commands: Sequence[str] = COMMANDS) -> Parser:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs a subcommand and returns its exit code; 2 stands for a mistake in the arguments."""
+    """Runs a subcommand and returns its exit code; 2 stands for a mistake in the arguments.
+
+    A signal, or the end of the reader of stdout, ends the process as if nothing had handled it.
+    """
+    hold_streams()
     words = sys.argv[1:] if arguments is None else list(arguments)
     is_command = bool(words) and words[0] in COMMANDS
     parser = make_parser([words[0]] if is_command else COMMANDS)
@@ -69,13 +74,23 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 0
     if not is_command and not words[0].startswith("-"):
         parser.error(f"there is no command {words[0]!r}{did_you_mean(words[0], COMMANDS)}")
-    options = parser.read(words)
     try:
-        code: int = options.run(options)
+        with stoppable():
+            options = parser.read(words)
+            code: int = options.run(options)
+            flush()
+    except Stopped as stopped:
+        end_like(stopped)
     except (ZMQBaseError, OSError) as error:
-        print(f"{parser.prog}: {error}", file=sys.stderr)
+        print(f"{parser.prog}: {_reason(error)}", file=sys.stderr)
         return 1
     return code
+
+
+def _reason(error: Exception) -> str:
+    if isinstance(error, ZMQBaseError) or not isinstance(error, OSError) or not error.strerror:
+        return str(error)
+    return error.strerror if error.filename is None else f"{error.filename}: {error.strerror}"
 
 
 def _module(command: str) -> ModuleType:

@@ -28,7 +28,7 @@ def add_collector(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--timeout",
-        type=above(0.0, "seconds"),
+        type=above(0.001, "seconds"),
         metavar="SECONDS",
         default=10.0,
         help="longest wait for an answer (default: 10)",

@@ -21,6 +21,7 @@ __all__ = [
     "Message",
     "bytes_of",
     "json_value",
+    "load_json",
     "make_decoder",
     "make_encoder",
     "parts_of",
@@ -161,7 +162,8 @@ class LineDecoder(Decoder):
 # Quoted and hex: the strings of C, as nngcat has them. `re` keeps what it compiles, and only these formats need it.
 
 _SPECIAL = rb'[^ !#-\[\]-~]|["\\]'
-_STRING = rb'\s*"((?:[^"\\]|\\.)*)"'
+# Possessive, because what could be tried again takes 100 times the memory of the string.
+_STRING = rb'\s*"((?:[^"\\]++|\\.)*+)"'
 _ESCAPE = rb"\\(x[0-9a-fA-F]{2}|[0-7]{1,3}|.)"
 _SHORT = {b"n": b"\n", b"r": b"\r", b"t": b"\t", b"a": b"\a", b"b": b"\b", b"f": b"\f", b"v": b"\v"}
 _ESCAPED = {b"\n": rb"\n", b"\r": rb"\r", b"\\": rb"\\", b'"': rb"\""}
@@ -183,7 +185,8 @@ def _hex(message: Message) -> bytes:
 
 def _parse_quoted(line: bytes) -> Message:
     parts, position, string = [], 0, re.compile(_STRING, re.DOTALL)
-    while line[position:].strip():
+    line = line.rstrip()
+    while position < len(line):
         found = string.match(line, position)
         if found is None:
             raise ValueError(f'expected "text" in double quotes, got {_shown(line[position:])}')
@@ -242,13 +245,22 @@ def bytes_of(value: Any) -> bytes:
     raise ValueError(f'expected a string or {{"base64": "..."}}, got {_shown(value)}')
 
 
-def _parse_json(line: bytes) -> Message:
+def load_json(line: bytes) -> Any:
+    """The value of a line of JSON.
+
+    Raises:
+        ValueError: If it is malformed, or nested deeper than Python's recursion limit.
+    """
     import json
 
     try:
-        value = json.loads(line)
-    except ValueError:
+        return json.loads(line)
+    except (ValueError, RecursionError):
         raise ValueError(f"expected JSON, got {_shown(line)}") from None
+
+
+def _parse_json(line: bytes) -> Message:
+    value = load_json(line)
     parts = value if isinstance(value, list) else [value]
     if not parts:
         raise ValueError("a message has at least one part, got []")
@@ -386,7 +398,7 @@ class _Raw(Decoder):
 
 
 def _shown(value: object) -> str:
-    text = repr(value.decode("utf-8", "replace") if isinstance(value, bytes) else value)
+    text = repr(value[:240].decode("utf-8", "replace") if isinstance(value, bytes) else value)
     return text if len(text) <= 60 else f"{text[:57]}..."
 
 

@@ -14,6 +14,7 @@ with CURVE (see zeroxide keygen --name):
 import argparse
 import sys
 
+from .._arguments import name
 from .collectors import add_collector, make_client
 
 __all__ = ["add_arguments", "run"]
@@ -23,7 +24,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Adds the arguments of ``zeroxide groups``."""
     add_collector(parser)
     parser.add_argument(
-        "--drop", metavar="GROUP", action="append", default=[], help="drop a group (repeatable)"
+        "--drop",
+        metavar="GROUP",
+        type=name,
+        action="append",
+        default=[],
+        help="drop a group (repeatable)",
     )
 
 

@@ -18,22 +18,28 @@ with CURVE (see zeroxide keygen --name):
 """
 
 import argparse
-import json
 import os
 import sys
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from .._arguments import Choice
+from .._arguments import name, text
 from ..pipeline import CollectorError, Producer
 from .collectors import add_collector, keys, number_of
-from .formats import INPUT, Decoder, LineDecoder, Malformed, Message, make_decoder
+from .formats import (
+    INPUT,
+    Decoder,
+    LineDecoder,
+    Malformed,
+    Message,
+    load_json,
+    make_decoder,
+    parts_of,
+)
 from .rows import INPUT_FIELDS, field_names, from_json, from_parts
-from .streams import FAILED, Stopped, end_like, read_some, stoppable
+from .streams import FAILED, read_some
 
 __all__ = ["add_arguments", "run"]
-
-_FORMAT = Choice(*INPUT.values)
 
 # Seconds for the last rows after Ctrl-C.
 _LAST_WORDS = 2.0
@@ -43,7 +49,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Adds the arguments of ``zeroxide produce``."""
     add_collector(parser)
     rows = parser.add_argument_group("rows")
-    rows.add_argument("--topic", metavar="TEXT", help="topic of rows that have none")
+    rows.add_argument("--topic", metavar="TEXT", type=text, help="topic of rows that have none")
     rows.add_argument(
         "--row-key", metavar="TEXT", type=os.fsencode, help="key of rows that have none"
     )
@@ -67,10 +73,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     rows.add_argument(
         "--format",
         metavar="FORMAT",
-        type=_FORMAT,
-        choices=_FORMAT.values,
+        type=INPUT,
+        choices=INPUT.values,
         default="lines",
-        help=f"format of stdin: {', '.join(_FORMAT.values)} (default: lines)",
+        help=f"format of stdin: {', '.join(INPUT.values)} (default: lines)",
     )
     rows.add_argument(
         "--json",
@@ -89,13 +95,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     rows.add_argument(
         "--separator",
         metavar="TEXT",
-        type=os.fsencode,
+        type=_separator,
         default=b"\t",
         help="what is between the fields of a line (default: a tab)",
     )
     producer = parser.add_argument_group("producer")
     producer.add_argument(
-        "--name", help="name under which the collector drops repeated rows (default: a random one)"
+        "--name",
+        type=name,
+        help="name under which the collector drops repeated rows (default: a random one)",
     )
     producer.add_argument(
         "--spool", metavar="FOLDER", help="keep rows here until they are acknowledged"
@@ -105,21 +113,24 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def _header(text: str) -> tuple[str, bytes]:
-    name, equals, value = text.partition("=")
-    if not equals or not name:
-        raise argparse.ArgumentTypeError(f"expected NAME=VALUE, got {text!r}")
-    return name, os.fsencode(value)
+def _header(pair: str) -> tuple[str, bytes]:
+    header, equals, value = pair.partition("=")
+    if not equals or not header:
+        raise argparse.ArgumentTypeError(f"expected NAME=VALUE, got {pair!r}")
+    return text(header), os.fsencode(value)
+
+
+def _separator(given: str) -> bytes:
+    if not given:
+        raise argparse.ArgumentTypeError("expected at least one character, got ''")
+    return os.fsencode(given)
 
 
 def run(options: argparse.Namespace) -> int:
     """Sends rows until the end of the input, and waits for the last acknowledgement."""
     given: Any = keys(options)
     try:
-        with stoppable():
-            _produce(options, given)
-    except Stopped as stopped:
-        end_like(stopped)
+        _produce(options, given)
     except Malformed as error:
         print(f"zeroxide: {error}", file=sys.stderr)
         return FAILED
@@ -140,11 +151,8 @@ def _produce(options: argparse.Namespace, given: Any) -> None:
             count += producer.send_batch(
                 rows, options.row_key, options.topic, options.header or None
             )
-    except Stopped:
-        # A second signal gives up the last rows.
-        _close_soon(producer)
-        raise
     except BaseException:
+        # After a signal, a second one gives up the last rows.
         _close_soon(producer)
         raise
     producer.close()
@@ -176,7 +184,9 @@ def _batches(options: argparse.Namespace) -> Iterator[list[Any]]:
             for message in messages:
                 count += 1
                 try:
-                    rows.append(convert(message))
+                    row = convert(message)
+                    if row is not None:
+                        rows.append(row)
                 except ValueError as error:
                     wrong = Malformed(f"row {count} of the input: {error}")
                     break
@@ -191,11 +201,11 @@ def _batches(options: argparse.Namespace) -> Iterator[list[Any]]:
 
 def _reading(
     options: argparse.Namespace,
-) -> tuple[Decoder, Callable[[Message], dict[str, Any]] | None]:
-    """The decoder, and what makes rows of its messages; None if they are values."""
+) -> tuple[Decoder, Callable[[Message], dict[str, Any] | None] | None]:
+    """The decoder, and what makes rows of its messages, or None of empty ones; None if they are values."""
     fields = options.fields
     if options.format == "json":
-        return LineDecoder(), lambda line: from_json(_loaded(line))
+        return LineDecoder(), _from_line_of_json
     if fields == ("value",):
         return make_decoder(options.format), None
     if options.format == "lines":
@@ -207,8 +217,6 @@ def _reading(
     return make_decoder(options.format), lambda message: from_parts(message, fields)
 
 
-def _loaded(line: Message) -> Any:
-    try:
-        return json.loads(line)  # type: ignore[arg-type]
-    except ValueError as error:
-        raise ValueError(f"expected JSON: {error}") from None
+def _from_line_of_json(line: Message) -> dict[str, Any] | None:
+    (text,) = parts_of(line)
+    return from_json(load_json(text)) if text.strip() else None

@@ -2,7 +2,7 @@
 
 import argparse
 from collections.abc import Callable, Sequence
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
 
 from ..pipeline import Record
@@ -56,7 +56,7 @@ def from_parts(message: Message, fields: Sequence[str]) -> dict[str, Any]:
     """A row for `Producer.send_batch`. Empty fields but the value count as missing.
 
     Raises:
-        ValueError: If there are more fields or fewer, or a time is malformed.
+        ValueError: If there are more fields or fewer, or one of them is malformed.
     """
     parts = parts_of(message)
     if len(parts) != len(fields):
@@ -65,7 +65,9 @@ def from_parts(message: Message, fields: Sequence[str]) -> dict[str, Any]:
         field: part for field, part in zip(fields, parts, strict=True) if part or field == "value"
     }
     if "timestamp" in row:
-        row["timestamp"] = datetime.fromisoformat(row["timestamp"].decode())
+        row["timestamp"] = _timestamp(row["timestamp"].decode("utf-8", "replace"))
+    if "topic" in row:
+        row["topic"] = _topic(row["topic"])
     return {"value": b"", **row}
 
 
@@ -101,9 +103,31 @@ def from_json(given: Any) -> dict[str, Any]:
     if given.get("key") is not None:
         row["key"] = bytes_of(given["key"])
     if given.get("topic") is not None:
-        row["topic"] = str(given["topic"])
+        row["topic"] = _topic(bytes_of(given["topic"]))
     if given.get("timestamp") is not None:
-        row["timestamp"] = datetime.fromisoformat(str(given["timestamp"]))
+        row["timestamp"] = _timestamp(given["timestamp"])
     if given.get("headers"):
-        row["headers"] = [(str(name), bytes_of(value or "")) for name, value in given["headers"]]
+        row["headers"] = _headers(given["headers"])
     return row
+
+
+def _topic(topic: bytes) -> str:
+    try:
+        return topic.decode()
+    except UnicodeDecodeError:
+        raise ValueError(f"a topic is text in UTF-8, got {topic[:60]!r}") from None
+
+
+def _timestamp(given: object) -> datetime:
+    """A time; one without a time zone is local, as with `tail --since`."""
+    try:
+        return datetime.fromisoformat(str(given)).astimezone(UTC)
+    except (ValueError, OverflowError):
+        raise ValueError(f"expected a time such as 2030-01-31T12:00, got {given!r}") from None
+
+
+def _headers(given: Any) -> list[tuple[str, bytes]]:
+    try:
+        return [(_topic(bytes_of(name)), bytes_of(value or "")) for name, value in given]
+    except (TypeError, ValueError):
+        raise ValueError(f'expected headers such as [["name", "value"]], got {given!r}') from None

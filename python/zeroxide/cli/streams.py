@@ -19,6 +19,9 @@ __all__ = [
     "TimedOut",
     "check_reader",
     "end_like",
+    "flush",
+    "hold_streams",
+    "read_all",
     "read_some",
     "stoppable",
     "write_all",
@@ -26,6 +29,7 @@ __all__ = [
 
 STDIN = 0
 STDOUT = 1
+_STDERR = 2
 
 # Exit codes. The code 2 stands for a mistake in the arguments.
 FAILED = 1
@@ -50,6 +54,37 @@ class Stopped(BaseException):
 
 class TimedOut(Exception):
     """A message did not arrive, or could not be sent, in time."""
+
+
+def hold_streams() -> None:
+    """Opens those of stdin, stdout and stderr that are closed, so that each use of the first two fails.
+
+    Otherwise the next file or socket gets such a number, and messages are written into it.
+    """
+    for number, flags in ((STDIN, os.O_WRONLY), (STDOUT, os.O_RDONLY), (_STDERR, os.O_WRONLY)):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, flags)  # the lowest free number is this one
+    # Python has no objects for them if they were closed, and print() takes None for stdout.
+    if sys.stdout is None:
+        sys.stdout = os.fdopen(STDOUT, "w", closefd=False)
+    if sys.stderr is None:
+        sys.stderr = os.fdopen(_STDERR, "w", closefd=False)
+
+
+def flush() -> None:
+    """Writes what `print` left in the buffer of stdout.
+
+    Raises:
+        OSError: If that fails. The rest is discarded, so that the end of Python does not fail again.
+    """
+    try:
+        with _named("stdout"):
+            sys.stdout.flush()
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), STDOUT)
+        raise
 
 
 @contextmanager
@@ -92,9 +127,28 @@ def check_reader() -> None:
         raise BrokenPipeError
 
 
-def read_some() -> bytes:
-    """What is there on stdin, at least a byte; nothing at its end."""
-    return os.read(STDIN, _PIECE)
+def read_some(*, watches: bool = False) -> bytes:
+    """What is there on stdin, at least a byte; nothing at its end.
+
+    Args:
+        watches: Whether the end of the reader of stdout ends the wait.
+
+    Raises:
+        BrokenPipeError: If the reader of stdout has gone.
+    """
+    if watches:
+        waiter = select.poll()
+        waiter.register(STDIN, select.POLLIN)
+        waiter.register(STDOUT, select.POLLERR)
+        if any(number == STDOUT for number, _ in waiter.poll()):
+            raise BrokenPipeError
+    with _named("stdin"):
+        return os.read(STDIN, _PIECE)
+
+
+def read_all() -> bytes:
+    """All of stdin."""
+    return b"".join(iter(read_some, b""))
 
 
 def write_all(data: bytes) -> None:
@@ -103,8 +157,17 @@ def write_all(data: bytes) -> None:
     Raises:
         BrokenPipeError: If the reader has gone.
     """
-    written = os.write(STDOUT, data) if data else 0
-    if written < len(data):
-        with memoryview(data) as view:
-            while written < len(data):
-                written += os.write(STDOUT, view[written:])
+    with _named("stdout"), memoryview(data) as view:
+        written = 0
+        while written < len(data):
+            written += os.write(STDOUT, view[written:])
+
+
+@contextmanager
+def _named(stream: str) -> Iterator[None]:
+    """Adds the name of a stream to errors."""
+    try:
+        yield
+    except OSError as error:
+        error.filename = stream
+        raise

@@ -3,6 +3,7 @@ r"""Prints rows of a collector's log, and follows it.
 It prints the last 10 rows and ends, unless an option below says where to begin or to go on. The
 values are printed, one per line; --fields chooses other fields, and --json prints all of them.
 The formats are those of zeroxide cat, with a field for each part.
+With --follow, it waits for a collector that does not answer any more, and then goes on.
 
 exit codes: 0 everything was printed, 1 an error
 A signal (Ctrl-C, SIGTERM, SIGPIPE) ends the command quietly; a shell adds 128 to its number.
@@ -22,16 +23,17 @@ with CURVE (see zeroxide keygen --name):
 import argparse
 import json
 import re
+import sys
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from .._arguments import above
-from ..pipeline import Client, Follower, Record, Start
+from .._arguments import above, name, text
+from ..pipeline import Client, CollectorGone, Follower, Record, Start
 from .collectors import add_collector, make_client
 from .formats import OUTPUT, make_encoder
 from .rows import FIELDS, field_names, to_json, to_parts
-from .streams import LOOK_EVERY, Stopped, check_reader, end_like, stoppable, write_all
+from .streams import LOOK_EVERY, check_reader, write_all
 
 __all__ = ["add_arguments", "run"]
 
@@ -65,12 +67,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     where.add_argument(
         "--group",
         metavar="GROUP",
+        type=name,
         help="begin at the position of this consumer group, and commit what was printed",
     )
     what = parser.add_argument_group("what to print")
     what.add_argument(
         "--topic",
         metavar="PREFIX",
+        type=text,
         action="append",
         default=[],
         help="only rows whose topic begins with this (repeatable)",
@@ -104,7 +108,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def _offset(text: str) -> int | str:
     if text in ("earliest", "latest"):
         return text
-    if re.fullmatch(r"-?\d+", text):
+    if re.fullmatch(r"-?\d{1,18}", text):
         return int(text)
     raise argparse.ArgumentTypeError(
         f"expected an offset, earliest, latest, or -N for the last N rows, got {text!r}"
@@ -125,12 +129,8 @@ def _time(text: str) -> datetime:
 
 def run(options: argparse.Namespace) -> int:
     """Prints rows until the end of the log, the count or a signal."""
-    client = make_client(options)
-    try:
-        with stoppable(), client:
-            _print(client, options)
-    except Stopped as stopped:
-        end_like(stopped)
+    with make_client(options) as client:
+        _print(client, options)
     return 0
 
 
@@ -140,33 +140,62 @@ def _print(client: Client, options: argparse.Namespace) -> None:
     left: int | None = options.count
     rows = client.follow(options.topic, group=options.group, start=start, timeout_s=0)
     position = rows.position
-    for batch in _batches(rows, _BATCH):
-        batch, skip = batch[skip:], max(0, skip - len(batch))
-        if left is not None:
-            batch = batch[:left]
-            left -= len(batch)
-        write_all(encode(batch))
-        position = batch[-1].offset + 1 if left == 0 else rows.position
-        if options.group:
-            rows.commit(position)
-        if left == 0:
-            return
+    gone = _Gone()
+    has_begun = False
+    try:
+        for batch in _batches(rows, _BATCH):
+            batch, skip = batch[skip:], max(0, skip - len(batch))
+            if left is not None:
+                batch = batch[:left]
+                left -= len(batch)
+            write_all(encode(batch))
+            position = batch[-1].offset + 1 if left == 0 else rows.position
+            has_begun = True
+            if options.group:
+                rows.commit(position)
+            if left == 0:
+                return
+    except CollectorGone as error:
+        if not has_begun or not options.follow or left == 0:
+            raise
+        gone.report(error)
+    else:
+        position = max(position, rows.position)
     if not options.follow:
         return
-    position = max(position, rows.position)
     rows.close()
     rows = client.follow(options.topic, group=options.group, start=position, timeout_s=LOOK_EVERY)
     while True:
         # A loop ends when no row has arrived for a while; the next one goes on.
-        for row in rows:
-            write_all(encode([row]))
-            if options.group:
-                rows.commit()
-            if left is not None:
-                left -= 1
+        try:
+            for row in rows:
+                gone.end()
+                write_all(encode([row]))
+                if left is not None:
+                    left -= 1
+                if options.group:
+                    rows.commit()
                 if left == 0:
                     return
+        except CollectorGone as error:
+            if left == 0:
+                raise
+            gone.report(error)
         check_reader()
+
+
+class _Gone:
+    """Reports once that the collector does not answer, until rows arrive again."""
+
+    _is_reported = False
+
+    def report(self, error: CollectorGone) -> None:
+        if not self._is_reported:
+            self._is_reported = True
+            print(f"zeroxide: {error} Waiting for it.", file=sys.stderr, flush=True)
+
+    def end(self) -> None:
+        self._is_reported = False
 
 
 def _encoder(options: argparse.Namespace) -> Callable[[list[Record]], bytes]:

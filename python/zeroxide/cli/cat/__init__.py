@@ -47,11 +47,12 @@ import os
 import sys
 from typing import Any
 
-from ..._arguments import above, file, folder
+from ..._arguments import above, file, folder, text
+from ..._native import __version__
 from ...context import Context
 from ..formats import INPUT, OUTPUT, Malformed, make_decoder, make_encoder
 from ..keys import public_key, secret_key
-from ..streams import FAILED, TIMED_OUT, Stopped, TimedOut, end_like, stoppable
+from ..streams import FAILED, TIMED_OUT, TimedOut, read_all
 from .handler import Handler
 from .sockets import Abilities, Types, built_in, open_socket, option_value
 from .sockets import password as password_in
@@ -141,6 +142,9 @@ def _add_peers(group: Any) -> None:
         help="accepted for scripts of nngcat: connections are always made in the background",
     )
     group.add_argument("-v", "--verbose", action="store_true", help="write endpoints to stderr")
+    group.add_argument(
+        "-V", "--version", action="version", version=__version__, help="print the version and exit"
+    )
     group.add_argument(
         "-q",
         "--silent",
@@ -292,7 +296,7 @@ def _add_security(group: Any) -> None:
         metavar="FILE",
         help="be a CURVE client of the server with this certificate, or public key in Z85",
     )
-    group.add_argument("--user", metavar="NAME", help="be a PLAIN client with this name")
+    group.add_argument("--user", metavar="NAME", type=text, help="be a PLAIN client with this name")
     group.add_argument(
         "--password-file", metavar="FILE", type=password_in, help="file with the password of --user"
     )
@@ -306,7 +310,7 @@ def _add_security(group: Any) -> None:
 
 def _contents(path: str) -> bytes:
     if path == "-":
-        return sys.stdin.buffer.read()
+        return read_all()
     with open(file(path), "rb") as opened:
         return opened.read()
 
@@ -324,10 +328,7 @@ def run(options: argparse.Namespace) -> int:
         if getattr(options, name) is None:
             setattr(options, name, options.timeout)
     try:
-        with stoppable():
-            return _talk(kind, options)
-    except Stopped as stopped:
-        end_like(stopped)
+        return _talk(kind, options)
     except TimedOut as error:
         print(f"zeroxide: {error}", file=sys.stderr)
         return TIMED_OUT
@@ -354,7 +355,9 @@ def _talk(kind: str, options: argparse.Namespace) -> int:
         if options.send_only and can.sends:
             can = can._replace(receives=False)
         source = None if handler is not None else _source(options, can)
-        encode = make_encoder(options.format or "lines", options.separator)
+        # The output of a command has its own line breaks.
+        shown = "lines" if handler is None or can.sends else "raw"
+        encode = make_encoder(options.format or shown, options.separator)
         talk = Talk(socket, can, source, encode, limits)
         talk.run(handler, shows_requests=options.format is not None)
         # The messages are flushed, so this does not wait.
@@ -373,12 +376,15 @@ def _handler(options: argparse.Namespace) -> Handler | None:
         return None
     if options.parts:
         options.fail("--exec makes the replies, so --data and --file are not possible")
-    handler = Handler(
-        options.exec,
-        shell=options.shell,
-        reads=_input_format(options) or "raw",
-        writes=options.format or "raw",
-    )
+    try:
+        handler = Handler(
+            options.exec,
+            shell=options.shell,
+            reads=_input_format(options) or "raw",
+            writes=options.format or "raw",
+        )
+    except ValueError as error:
+        options.fail(f"--exec: {options.exec!r} is no command: {str(error).lower()}")
     missing = handler.missing()
     if missing is not None:
         options.fail(f"--exec: there is no program {missing!r}")
@@ -401,7 +407,8 @@ def _source(options: argparse.Namespace, can: Abilities) -> Source | None:
         return Fixed(message, times or None)
     if options.recv_only:
         return None
-    return Typed(make_decoder(_input_format(options) or "lines", options.separator))
+    decoder = make_decoder(_input_format(options) or "lines", options.separator)
+    return Typed(decoder, watches=can.receives)
 
 
 def _input_format(options: argparse.Namespace) -> str | None:

@@ -8,7 +8,8 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from ..._arguments import Choice
-from ...constants import DONTWAIT, EFSM, SUB, XSUB, SocketType
+from ..._hints import did_you_mean
+from ...constants import DONTWAIT, EFSM, SUB, XPUB, XSUB, SocketOption, SocketType
 from ...context import Context
 from ...error import ZMQError
 from ...socket import Socket
@@ -117,7 +118,7 @@ def _configure(socket: Socket[Any], options: argparse.Namespace) -> None:
     for name, value in options.option:
         try:
             setattr(socket, name, value)
-        except (AttributeError, TypeError) as error:
+        except (AttributeError, TypeError, ZMQError) as error:
             options.fail(f"--option: {error}")
 
 
@@ -150,9 +151,11 @@ def _subscribe(socket: Socket[Any], options: argparse.Namespace) -> None:
     if socket.type == XSUB:
         for topic in topics:
             socket.send(b"\x01" + topic)
-    elif socket.type == SUB or topics:
+    elif socket.type in (SUB, XPUB) and (topics or socket.type == SUB):
         for topic in topics or [b""]:
             socket.subscribe(topic)
+    elif topics:
+        options.fail(f"--subscribe is for SUB and XSUB, not for {socket.type.name}")
 
 
 def option_value(text: str) -> tuple[str, int | str]:
@@ -160,6 +163,9 @@ def option_value(text: str) -> tuple[str, int | str]:
     name, equals, value = text.partition("=")
     if not equals or not name.isidentifier():
         raise argparse.ArgumentTypeError(f"expected NAME=VALUE, such as rcvhwm=10, got {text!r}")
+    if name.upper() not in SocketOption.__members__:
+        suggestion = did_you_mean(name, map(str.lower, SocketOption.__members__))
+        raise argparse.ArgumentTypeError(f"there is no socket option {name!r}{suggestion}")
     is_number = value.removeprefix("-").isdecimal()
     return name.lower(), int(value) if is_number else value
 

@@ -47,11 +47,12 @@ class Typed(Source):
 
     descriptor = STDIN
 
-    def __init__(self, decoder: Decoder) -> None:
+    def __init__(self, decoder: Decoder, *, watches: bool) -> None:
         self._decoder = decoder
+        self._watches = watches
 
     def batches(self) -> Iterator[list[Message]]:
-        while data := read_some():
+        while data := read_some(watches=self._watches):
             yield self._decoder.feed(data)
             self._decoder.check()
         yield self._decoder.end()

@@ -82,6 +82,7 @@ complete -c zeroxide -n '_shtab_zeroxide_using cat' -l identity -l socket-name -
 complete -c zeroxide -n '_shtab_zeroxide_using cat' -l option -x -d 'set a socket option, as in rcvhwm=10 (repeatable)'
 complete -c zeroxide -n '_shtab_zeroxide_using cat' -l compat -d 'accepted for scripts of nngcat: connections are always made in the background'
 complete -c zeroxide -n '_shtab_zeroxide_using cat' -s v -l verbose -d 'write endpoints to stderr'
+complete -c zeroxide -n '_shtab_zeroxide_using cat' -s V -l version -d 'print the version and exit'
 complete -c zeroxide -n '_shtab_zeroxide_using cat' -s q -l silent -d 'do not write the endpoints that the system chose'
 complete -c zeroxide -n '_shtab_zeroxide_using cat' -s D -l data -x -d 'the message to send; repeat it for a message of several parts'
 complete -c zeroxide -n '_shtab_zeroxide_using cat' -s F -l file -xka "(__fish_complete_path (commandline -ct))" -d 'the same with a file'"'"'s contents; - is stdin'

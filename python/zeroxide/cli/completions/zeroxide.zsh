@@ -59,6 +59,7 @@ _shtab_zeroxide_cat_options=(
   "*--option[set a socket option, as in rcvhwm\=10 (repeatable)]:NAME=VALUE:"
   "--compat[accepted for scripts of nngcat\: connections are always made in the background]"
   {-v,--verbose}"[write endpoints to stderr]"
+  "(- : *)"{-V,--version}"[print the version and exit]"
   {-q,--silent}"[do not write the endpoints that the system chose]"
   "*"{-D,--data}"[the message to send\; repeat it for a message of several parts]:TEXT:"
   "*"{-F,--file}"[the same with a file\'s contents\; - is stdin]:FILE:_files"
