@@ -88,7 +88,8 @@ SECTIONS = {
     },
     # Named as a whole.
     **dict.fromkeys(
-        ("41/CLISRV", "48/RADIO-DISH", "49/SCATTER-GATHER", "51/P2P", "52/CHANNEL"), frozenset[str]()
+        ("41/CLISRV", "48/RADIO-DISH", "49/SCATTER-GATHER", "51/P2P", "52/CHANNEL"),
+        frozenset[str](),
     ),
 }
 
