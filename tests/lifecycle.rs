@@ -50,7 +50,7 @@ fn only_subscriptions_are_not_worth_lingering_for() {
     for socket_type in SocketType::ALL {
         let socket = context.socket(*socket_type).unwrap();
         let linger = socket.get_int(ids::LINGER).unwrap();
-        let subscribes = ["SUB", "XSUB"].contains(&socket_type.name());
+        let subscribes = ["SUB", "XSUB", "DISH"].contains(&socket_type.name());
         assert_eq!(
             linger,
             if subscribes { 0 } else { FOREVER },

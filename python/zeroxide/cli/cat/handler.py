@@ -21,7 +21,7 @@ class Handler:
         self._shell = shell
         self._reads = reads
         self._encode = make_encoder(writes)
-        self.failures = 0
+        self.failures: int = 0
 
     def missing(self) -> str | None:
         """The name of the program, if there is none of this name."""

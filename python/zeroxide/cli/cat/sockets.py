@@ -39,11 +39,17 @@ class Abilities(NamedTuple):
     """Whether it must receive before it sends, as REP."""
 
 
+# Messages of these have groups or routing ids, which no format shows.
+_LABELLED = (SocketType.RADIO, SocketType.DISH, SocketType.SERVER, SocketType.PEER)
+
+
 def built_in() -> list[str]:
-    """The names of the types that this build can make."""
+    """The names of the types that this build can make, without those with labels beside their messages."""
     names = []
     with Context() as context:
         for kind in SocketType:
+            if kind in _LABELLED:
+                continue
             try:
                 context.socket(kind).close()
             except ZMQError:

@@ -45,7 +45,7 @@ class Fixed(Source):
 class Typed(Source):
     """The messages on stdin."""
 
-    descriptor = STDIN
+    descriptor: int | None = STDIN
 
     def __init__(self, decoder: Decoder, *, watches: bool) -> None:
         self._decoder = decoder

@@ -49,6 +49,10 @@ _shtab_zeroxide_cat_options=(
   "--xpub[the same as the type xpub]"
   "--xsub[the same as the type xsub]"
   "--stream[the same as the type stream]"
+  "--client[the same as the type client]"
+  "--gather[the same as the type gather]"
+  "--scatter[the same as the type scatter]"
+  "--channel[the same as the type channel]"
   "*"{--bind,--listen}"[bind to this endpoint, as in tcp\:\/\/127.0.0.1\:5555 (repeatable)]:ENDPOINT:"
   "*"{-L,--bind-local}"[bind to tcp\:\/\/127.0.0.1\:PORT]:PORT:"
   "*"{-X,--bind-ipc,--bind-unix}"[bind to ipc\:\/\/PATH]:PATH:"
@@ -93,7 +97,7 @@ _shtab_zeroxide_cat_options=(
   "--user[be a PLAIN client with this name]:NAME:"
   "--password-file[file with the password of --user]:FILE:_files"
   "--passwords[be a PLAIN server for the users in this file of lines NAME\:PASSWORD]:FILE:_files"
-  ":the socket\'s type\: pair, pub, sub, req, rep, dealer, router, pull, push, xpub, xsub, stream:(pair pub sub req rep dealer router pull push xpub xsub stream)"
+  ":the socket\'s type\: pair, pub, sub, req, rep, dealer, router, pull, push, xpub, xsub, stream, client, gather, scatter, channel:(pair pub sub req rep dealer router pull push xpub xsub stream client gather scatter channel)"
 )
 
 # guard to ensure default positional specs are added only once per session
