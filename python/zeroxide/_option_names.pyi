@@ -333,7 +333,7 @@ class SocketOptions:
     xpub_nodrop: int
     """Wait instead of dropping when the queue to a subscriber is full.
 
-    Type: int, 0 or 1. Default: 0. Sockets: PUB, XPUB. It can only be set.
+    Type: int, 0 or 1. Default: 0. Sockets: PUB, XPUB, RADIO. It can only be set.
 
     Source: ``ZMQ_XPUB_NODROP`` of zmq_setsockopt(3)
     """
@@ -478,6 +478,14 @@ class SocketOptions:
 
     Source: 37/ZMTP, section "Connection Metadata"; ``ZMQ_METADATA`` of zmq_setsockopt(3)
     """
+    router_notify: int
+    """Receive an empty message from a peer that has connected (1), disconnected (2), or both (3); 0
+    = neither.
+
+    Type: int. Default: 0. Sockets: ROUTER.
+
+    Source: ``ZMQ_ROUTER_NOTIFY`` of zmq_setsockopt(3)
+    """
     xpub_manual_last_value: int
     """Like XPUB_MANUAL, and a message sent after receiving a subscription goes only to that
     subscriber.
@@ -516,10 +524,33 @@ class SocketOptions:
 
     Source: ``ZMQ_RECONNECT_STOP`` of zmq_setsockopt(3)
     """
+    hello_msg: bytes
+    """The first message to each peer, sent again on each new connection; empty = none.
+
+    Type: bytes. Default: empty. Sockets: DEALER, ROUTER, SERVER, CLIENT, PEER.
+
+    Source: ``ZMQ_HELLO_MSG`` of zmq_setsockopt(3)
+    """
+    disconnect_msg: bytes
+    """The message received from a peer that has connected to this socket, once it has left; empty =
+    none.
+
+    Type: bytes. Default: empty. Sockets: ROUTER, SERVER, PEER.
+
+    Source: ``ZMQ_DISCONNECT_MSG`` of zmq_setsockopt(3)
+    """
+    hiccup_msg: bytes
+    """The message received when a connection that this socket has made is lost, before it connects
+    again; empty = none.
+
+    Type: bytes. Default: empty. Sockets: DEALER, CLIENT, PEER.
+
+    Source: ``ZMQ_HICCUP_MSG`` of zmq_setsockopt(3)
+    """
     max_subscriptions: int
     """How many topics each subscriber may have; further ones are counted and ignored. 0 = no limit.
 
-    Type: int, in topics. Default: 4194304. Sockets: PUB, XPUB.
+    Type: int, in topics. Default: 4194304. Sockets: PUB, XPUB, RADIO.
 
     Source: zeroxide only
     """
@@ -549,7 +580,7 @@ class SocketOptions:
     """How many bytes the topics of each subscriber may have together; further ones are counted and
     ignored. 0 = no limit.
 
-    Type: int, in bytes. Default: 67108864. Sockets: PUB, XPUB.
+    Type: int, in bytes. Default: 67108864. Sockets: PUB, XPUB, RADIO.
 
     Source: zeroxide only
     """
@@ -871,7 +902,7 @@ class UpperCaseOptions:
     XPUB_NODROP: int
     """Wait instead of dropping when the queue to a subscriber is full.
 
-    Type: int, 0 or 1. Default: 0. Sockets: PUB, XPUB. It can only be set.
+    Type: int, 0 or 1. Default: 0. Sockets: PUB, XPUB, RADIO. It can only be set.
 
     Source: ``ZMQ_XPUB_NODROP`` of zmq_setsockopt(3)
     """
@@ -1016,6 +1047,14 @@ class UpperCaseOptions:
 
     Source: 37/ZMTP, section "Connection Metadata"; ``ZMQ_METADATA`` of zmq_setsockopt(3)
     """
+    ROUTER_NOTIFY: int
+    """Receive an empty message from a peer that has connected (1), disconnected (2), or both (3); 0
+    = neither.
+
+    Type: int. Default: 0. Sockets: ROUTER.
+
+    Source: ``ZMQ_ROUTER_NOTIFY`` of zmq_setsockopt(3)
+    """
     XPUB_MANUAL_LAST_VALUE: int
     """Like XPUB_MANUAL, and a message sent after receiving a subscription goes only to that
     subscriber.
@@ -1054,10 +1093,33 @@ class UpperCaseOptions:
 
     Source: ``ZMQ_RECONNECT_STOP`` of zmq_setsockopt(3)
     """
+    HELLO_MSG: bytes
+    """The first message to each peer, sent again on each new connection; empty = none.
+
+    Type: bytes. Default: empty. Sockets: DEALER, ROUTER, SERVER, CLIENT, PEER.
+
+    Source: ``ZMQ_HELLO_MSG`` of zmq_setsockopt(3)
+    """
+    DISCONNECT_MSG: bytes
+    """The message received from a peer that has connected to this socket, once it has left; empty =
+    none.
+
+    Type: bytes. Default: empty. Sockets: ROUTER, SERVER, PEER.
+
+    Source: ``ZMQ_DISCONNECT_MSG`` of zmq_setsockopt(3)
+    """
+    HICCUP_MSG: bytes
+    """The message received when a connection that this socket has made is lost, before it connects
+    again; empty = none.
+
+    Type: bytes. Default: empty. Sockets: DEALER, CLIENT, PEER.
+
+    Source: ``ZMQ_HICCUP_MSG`` of zmq_setsockopt(3)
+    """
     MAX_SUBSCRIPTIONS: int
     """How many topics each subscriber may have; further ones are counted and ignored. 0 = no limit.
 
-    Type: int, in topics. Default: 4194304. Sockets: PUB, XPUB.
+    Type: int, in topics. Default: 4194304. Sockets: PUB, XPUB, RADIO.
 
     Source: zeroxide only
     """
@@ -1087,7 +1149,7 @@ class UpperCaseOptions:
     """How many bytes the topics of each subscriber may have together; further ones are counted and
     ignored. 0 = no limit.
 
-    Type: int, in bytes. Default: 67108864. Sockets: PUB, XPUB.
+    Type: int, in bytes. Default: 67108864. Sockets: PUB, XPUB, RADIO.
 
     Source: zeroxide only
     """
@@ -1138,8 +1200,8 @@ class ReadOnlyOptions:
         """
     @property
     def thread_safe(self) -> int:
-        """1 for the socket types that libzmq calls thread-safe. Every zeroxide socket is, but these
-        types read 0 as in libzmq.
+        """1 for the socket types that libzmq calls thread-safe, from SERVER on. Every zeroxide
+        socket is, but the others read 0 as in libzmq.
 
         Type: int, 0 or 1. Default: 0. It can only be read.
 
@@ -1196,8 +1258,8 @@ class ReadOnlyOptions:
         """
     @property
     def THREAD_SAFE(self) -> int:
-        """1 for the socket types that libzmq calls thread-safe. Every zeroxide socket is, but these
-        types read 0 as in libzmq.
+        """1 for the socket types that libzmq calls thread-safe, from SERVER on. Every zeroxide
+        socket is, but the others read 0 as in libzmq.
 
         Type: int, 0 or 1. Default: 0. It can only be read.
 

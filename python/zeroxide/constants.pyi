@@ -601,7 +601,7 @@ class ReconnectStop(IntEnum):
     """Stop after `Socket.disconnect`."""
 
 class RouterNotify(IntEnum):
-    """Values of the option ``ROUTER_NOTIFY``, a draft that is not built in.
+    """Values of the option ``ROUTER_NOTIFY``; 3 is both.
 
     Attributes:
         CONNECT: Report that a peer connected.
@@ -1086,7 +1086,7 @@ class SocketOption(IntEnum):
     XPUB_NODROP = 69
     """Wait instead of dropping when the queue to a subscriber is full.
 
-    Type: int, 0 or 1. Default: 0. Sockets: PUB, XPUB. It can only be set.
+    Type: int, 0 or 1. Default: 0. Sockets: PUB, XPUB, RADIO. It can only be set.
 
     Source: ``ZMQ_XPUB_NODROP`` of zmq_setsockopt(3)
     """
@@ -1174,8 +1174,8 @@ class SocketOption(IntEnum):
     Source: ``ZMQ_TCP_MAXRT`` of zmq_setsockopt(3)
     """
     THREAD_SAFE = 81
-    """1 for the socket types that libzmq calls thread-safe. Every zeroxide socket is, but these
-    types read 0 as in libzmq.
+    """1 for the socket types that libzmq calls thread-safe, from SERVER on. Every zeroxide socket
+    is, but the others read 0 as in libzmq.
 
     Type: int, 0 or 1. Default: 0. It can only be read.
 
@@ -1311,9 +1311,10 @@ class SocketOption(IntEnum):
     Source: ``ZMQ_MULTICAST_LOOP`` of zmq_setsockopt(3)
     """
     ROUTER_NOTIFY = 97
-    """A draft in libzmq; not available here.
+    """Receive an empty message from a peer that has connected (1), disconnected (2), or both (3); 0
+    = neither.
 
-    Type: int. Setting it raises an error.
+    Type: int. Default: 0. Sockets: ROUTER.
 
     Source: ``ZMQ_ROUTER_NOTIFY`` of zmq_setsockopt(3)
     """
@@ -1405,16 +1406,17 @@ class SocketOption(IntEnum):
     Source: ``ZMQ_RECONNECT_STOP`` of zmq_setsockopt(3)
     """
     HELLO_MSG = 110
-    """A draft in libzmq; not available here.
+    """The first message to each peer, sent again on each new connection; empty = none.
 
-    Type: bytes. Setting it raises an error.
+    Type: bytes. Default: empty. Sockets: DEALER, ROUTER, SERVER, CLIENT, PEER.
 
     Source: ``ZMQ_HELLO_MSG`` of zmq_setsockopt(3)
     """
     DISCONNECT_MSG = 111
-    """A draft in libzmq; not available here.
+    """The message received from a peer that has connected to this socket, once it has left; empty =
+    none.
 
-    Type: bytes. Setting it raises an error.
+    Type: bytes. Default: empty. Sockets: ROUTER, SERVER, PEER.
 
     Source: ``ZMQ_DISCONNECT_MSG`` of zmq_setsockopt(3)
     """
@@ -1433,9 +1435,10 @@ class SocketOption(IntEnum):
     Source: ``ZMQ_BUSY_POLL`` of zmq_setsockopt(3)
     """
     HICCUP_MSG = 114
-    """A draft in libzmq; not available here.
+    """The message received when a connection that this socket has made is lost, before it connects
+    again; empty = none.
 
-    Type: bytes. Setting it raises an error.
+    Type: bytes. Default: empty. Sockets: DEALER, CLIENT, PEER.
 
     Source: ``ZMQ_HICCUP_MSG`` of zmq_setsockopt(3)
     """
@@ -1512,7 +1515,7 @@ class SocketOption(IntEnum):
     MAX_SUBSCRIPTIONS = 1001
     """How many topics each subscriber may have; further ones are counted and ignored. 0 = no limit.
 
-    Type: int, in topics. Default: 4194304. Sockets: PUB, XPUB.
+    Type: int, in topics. Default: 4194304. Sockets: PUB, XPUB, RADIO.
 
     Source: zeroxide only
     """
@@ -1542,7 +1545,7 @@ class SocketOption(IntEnum):
     """How many bytes the topics of each subscriber may have together; further ones are counted and
     ignored. 0 = no limit.
 
-    Type: int, in bytes. Default: 67108864. Sockets: PUB, XPUB.
+    Type: int, in bytes. Default: 67108864. Sockets: PUB, XPUB, RADIO.
 
     Source: zeroxide only
     """
@@ -1550,7 +1553,7 @@ class SocketOption(IntEnum):
 class SocketType(IntEnum):
     """What a socket does with its messages, and which types it connects to.
 
-    Types from ``SERVER`` on are drafts, which are not built in.
+    Types from ``SERVER`` on are drafts in libzmq. Their messages have one part.
 
     Attributes:
         PAIR: Exchanges messages with one peer; for threads of a program.
@@ -1568,18 +1571,19 @@ class SocketType(IntEnum):
         STREAM: Raw TCP connections.
         XREQ: The old name of DEALER.
         XREP: The old name of ROUTER.
-        SERVER: A draft, not built in: replies to many CLIENT peers.
-        CLIENT: A draft, not built in: sends requests to SERVER peers.
-        RADIO: A draft, not built in: sends to groups.
-        DISH: A draft, not built in: receives the groups that it joined.
-        GATHER: A draft, not built in: receives single parts in turn.
-        SCATTER: A draft, not built in: sends single parts in turn.
-        DGRAM: A draft, not built in: UDP datagrams.
-        PEER: A draft, not built in: sends to the peer whose routing id it sets.
-        CHANNEL: A draft, not built in: PAIR for single parts.
+        SERVER: Receives from all CLIENT peers; sends to the peer whose routing id a message has.
+        CLIENT: Sends to its SERVER peers in turn, receives from all of them.
+        RADIO: Sends to all DISH peers that joined the group of the message.
+        DISH: Receives the messages of the groups that it joined.
+        GATHER: Receives from all SCATTER peers in turn.
+        SCATTER: Sends to its GATHER peers in turn.
+        DGRAM: UDP datagrams; not built in.
+        PEER: A SERVER whose peers are PEER sockets, too.
+        CHANNEL: Exchanges messages with one peer.
 
     Source:
-        28/REQREP, 29/PUBSUB, 30/PIPELINE, 31/EXPAIR, a section for each type; zmq_socket(3)
+        28/REQREP, 29/PUBSUB, 30/PIPELINE, 31/EXPAIR, 41/CLISRV, 48/RADIO-DISH,
+        49/SCATTER-GATHER, 51/P2P, 52/CHANNEL, a section for each type; zmq_socket(3)
     """
 
     PAIR = 0
@@ -1655,47 +1659,47 @@ class SocketType(IntEnum):
     Source: 28/REQREP, section "The ROUTER Socket Type"; ``ZMQ_ROUTER`` of zmq_socket(3)
     """
     SERVER = 12
-    """A draft, not built in: replies to many CLIENT peers.
+    """Receives from all CLIENT peers; sends to the peer whose routing id a message has.
 
     Source: ``ZMQ_SERVER`` of zmq_socket(3)
     """
     CLIENT = 13
-    """A draft, not built in: sends requests to SERVER peers.
+    """Sends to its SERVER peers in turn, receives from all of them.
 
     Source: ``ZMQ_CLIENT`` of zmq_socket(3)
     """
     RADIO = 14
-    """A draft, not built in: sends to groups.
+    """Sends to all DISH peers that joined the group of the message.
 
     Source: ``ZMQ_RADIO`` of zmq_socket(3)
     """
     DISH = 15
-    """A draft, not built in: receives the groups that it joined.
+    """Receives the messages of the groups that it joined.
 
     Source: ``ZMQ_DISH`` of zmq_socket(3)
     """
     GATHER = 16
-    """A draft, not built in: receives single parts in turn.
+    """Receives from all SCATTER peers in turn.
 
     Source: ``ZMQ_GATHER`` of zmq_socket(3)
     """
     SCATTER = 17
-    """A draft, not built in: sends single parts in turn.
+    """Sends to its GATHER peers in turn.
 
     Source: ``ZMQ_SCATTER`` of zmq_socket(3)
     """
     DGRAM = 18
-    """A draft, not built in: UDP datagrams.
+    """UDP datagrams; not built in.
 
     Source: zmq_udp(7)
     """
     PEER = 19
-    """A draft, not built in: sends to the peer whose routing id it sets.
+    """A SERVER whose peers are PEER sockets, too.
 
     Source: ``ZMQ_PEER`` of zmq_socket(3)
     """
     CHANNEL = 20
-    """A draft, not built in: PAIR for single parts.
+    """Exchanges messages with one peer.
 
     Source: ``ZMQ_CHANNEL`` of zmq_socket(3)
     """
@@ -1940,47 +1944,47 @@ peer whose routing id comes first.
 Source: 28/REQREP, section "The ROUTER Socket Type"; ``ZMQ_ROUTER`` of zmq_socket(3)
 """
 SERVER = SocketType.SERVER
-"""A draft, not built in: replies to many CLIENT peers.
+"""Receives from all CLIENT peers; sends to the peer whose routing id a message has.
 
 Source: ``ZMQ_SERVER`` of zmq_socket(3)
 """
 CLIENT = SocketType.CLIENT
-"""A draft, not built in: sends requests to SERVER peers.
+"""Sends to its SERVER peers in turn, receives from all of them.
 
 Source: ``ZMQ_CLIENT`` of zmq_socket(3)
 """
 RADIO = SocketType.RADIO
-"""A draft, not built in: sends to groups.
+"""Sends to all DISH peers that joined the group of the message.
 
 Source: ``ZMQ_RADIO`` of zmq_socket(3)
 """
 DISH = SocketType.DISH
-"""A draft, not built in: receives the groups that it joined.
+"""Receives the messages of the groups that it joined.
 
 Source: ``ZMQ_DISH`` of zmq_socket(3)
 """
 GATHER = SocketType.GATHER
-"""A draft, not built in: receives single parts in turn.
+"""Receives from all SCATTER peers in turn.
 
 Source: ``ZMQ_GATHER`` of zmq_socket(3)
 """
 SCATTER = SocketType.SCATTER
-"""A draft, not built in: sends single parts in turn.
+"""Sends to its GATHER peers in turn.
 
 Source: ``ZMQ_SCATTER`` of zmq_socket(3)
 """
 DGRAM = SocketType.DGRAM
-"""A draft, not built in: UDP datagrams.
+"""UDP datagrams; not built in.
 
 Source: zmq_udp(7)
 """
 PEER = SocketType.PEER
-"""A draft, not built in: sends to the peer whose routing id it sets.
+"""A SERVER whose peers are PEER sockets, too.
 
 Source: ``ZMQ_PEER`` of zmq_socket(3)
 """
 CHANNEL = SocketType.CHANNEL
-"""A draft, not built in: PAIR for single parts.
+"""Exchanges messages with one peer.
 
 Source: ``ZMQ_CHANNEL`` of zmq_socket(3)
 """
@@ -2406,7 +2410,7 @@ Source: ``ZMQ_SOCKS_PROXY`` of zmq_setsockopt(3)
 XPUB_NODROP = SocketOption.XPUB_NODROP
 """Wait instead of dropping when the queue to a subscriber is full.
 
-Type: int, 0 or 1. Default: 0. Sockets: PUB, XPUB. It can only be set.
+Type: int, 0 or 1. Default: 0. Sockets: PUB, XPUB, RADIO. It can only be set.
 
 Source: ``ZMQ_XPUB_NODROP`` of zmq_setsockopt(3)
 """
@@ -2492,8 +2496,8 @@ Type: int, in ms. Default: 0.
 Source: ``ZMQ_TCP_MAXRT`` of zmq_setsockopt(3)
 """
 THREAD_SAFE = SocketOption.THREAD_SAFE
-"""1 for the socket types that libzmq calls thread-safe. Every zeroxide socket is, but these types
-read 0 as in libzmq.
+"""1 for the socket types that libzmq calls thread-safe, from SERVER on. Every zeroxide socket is,
+but the others read 0 as in libzmq.
 
 Type: int, 0 or 1. Default: 0. It can only be read.
 
@@ -2628,9 +2632,10 @@ Type: int, 0 or 1. Default: 1.
 Source: ``ZMQ_MULTICAST_LOOP`` of zmq_setsockopt(3)
 """
 ROUTER_NOTIFY = SocketOption.ROUTER_NOTIFY
-"""A draft in libzmq; not available here.
+"""Receive an empty message from a peer that has connected (1), disconnected (2), or both (3); 0 =
+neither.
 
-Type: int. Setting it raises an error.
+Type: int. Default: 0. Sockets: ROUTER.
 
 Source: ``ZMQ_ROUTER_NOTIFY`` of zmq_setsockopt(3)
 """
@@ -2721,16 +2726,17 @@ Type: int. Default: 0.
 Source: ``ZMQ_RECONNECT_STOP`` of zmq_setsockopt(3)
 """
 HELLO_MSG = SocketOption.HELLO_MSG
-"""A draft in libzmq; not available here.
+"""The first message to each peer, sent again on each new connection; empty = none.
 
-Type: bytes. Setting it raises an error.
+Type: bytes. Default: empty. Sockets: DEALER, ROUTER, SERVER, CLIENT, PEER.
 
 Source: ``ZMQ_HELLO_MSG`` of zmq_setsockopt(3)
 """
 DISCONNECT_MSG = SocketOption.DISCONNECT_MSG
-"""A draft in libzmq; not available here.
+"""The message received from a peer that has connected to this socket, once it has left; empty =
+none.
 
-Type: bytes. Setting it raises an error.
+Type: bytes. Default: empty. Sockets: ROUTER, SERVER, PEER.
 
 Source: ``ZMQ_DISCONNECT_MSG`` of zmq_setsockopt(3)
 """
@@ -2749,9 +2755,10 @@ Type: int. Setting it raises an error.
 Source: ``ZMQ_BUSY_POLL`` of zmq_setsockopt(3)
 """
 HICCUP_MSG = SocketOption.HICCUP_MSG
-"""A draft in libzmq; not available here.
+"""The message received when a connection that this socket has made is lost, before it connects
+again; empty = none.
 
-Type: bytes. Setting it raises an error.
+Type: bytes. Default: empty. Sockets: DEALER, CLIENT, PEER.
 
 Source: ``ZMQ_HICCUP_MSG`` of zmq_setsockopt(3)
 """
@@ -2828,7 +2835,7 @@ Source: ``ZMQ_NORM_PUSH`` of zmq_setsockopt(3)
 MAX_SUBSCRIPTIONS = SocketOption.MAX_SUBSCRIPTIONS
 """How many topics each subscriber may have; further ones are counted and ignored. 0 = no limit.
 
-Type: int, in topics. Default: 4194304. Sockets: PUB, XPUB.
+Type: int, in topics. Default: 4194304. Sockets: PUB, XPUB, RADIO.
 
 Source: zeroxide only
 """
@@ -2857,7 +2864,7 @@ MAX_SUBSCRIPTION_BYTES = SocketOption.MAX_SUBSCRIPTION_BYTES
 """How many bytes the topics of each subscriber may have together; further ones are counted and
 ignored. 0 = no limit.
 
-Type: int, in bytes. Default: 67108864. Sockets: PUB, XPUB.
+Type: int, in bytes. Default: 67108864. Sockets: PUB, XPUB, RADIO.
 
 Source: zeroxide only
 """

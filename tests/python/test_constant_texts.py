@@ -44,7 +44,11 @@ def test_the_texts_of_options_are_those_of_the_table(zmq):
         ("ROUTING_ID", "Type: bytes. Default: empty."),
         ("XPUB_VERBOSE", "Type: int, 0 or 1. Default: 0. Sockets: PUB, XPUB. It can only be set."),
         ("EVENTS", "Type: int. It can only be read."),
-        ("HELLO_MSG", "Type: bytes. Setting it raises an error."),
+        (
+            "HELLO_MSG",
+            "Type: bytes. Default: empty. Sockets: DEALER, ROUTER, SERVER, CLIENT, PEER.",
+        ),
+        ("WSS_HOSTNAME", "Type: bytes, text in UTF-8. Setting it raises an error."),
         ("IO_THREADS", "Type: int, in threads. Default: 1."),
     ],
 )

@@ -291,7 +291,7 @@ def test_events(zmq, sockets):
 
 
 def test_options_that_are_missing_or_of_other_types_are_refused(zmq, dealer):
-    for option, value in [(zmq.ROUTER_NOTIFY, 3), (zmq.WSS_HOSTNAME, "x"), (zmq.PRIORITY, 1)]:
+    for option, value in [(zmq.ROUTER_NOTIFY, 3), (zmq.WSS_HOSTNAME, b"x"), (zmq.PRIORITY, 1)]:
         with pytest.raises(zmq.ZMQError) as caught:
             dealer.set(option, value)
         assert caught.value.errno == zmq.EINVAL
