@@ -153,6 +153,53 @@ def push_pull() -> Drawing:
     return drawing
 
 
+def client_server() -> Drawing:
+    drawing = Drawing(176)
+    drawing.box(2, 8, 112, 54, "CLIENT", "client 7")
+    drawing.box(2, 88, 112, 54, "CLIENT", "client 8")
+    drawing.box(286, 40, 112, 70, "SERVER", "server")
+    drawing.arrow((114, 28), (286, 58))
+    drawing.arrow((286, 70), (114, 40), back=True)
+    drawing.arrow((114, 122), (286, 92))
+    drawing.arrow((286, 102), (114, 132), back=True)
+    drawing.text(212, 26, "no order of turns")
+    drawing.text(200, 168, "The server sees", "pale", "end")
+    drawing.box(210, 150, 148, 24)
+    drawing.text(284, 167, "request, from 7", "code")
+    return drawing
+
+
+def radio_dish() -> Drawing:
+    drawing = Drawing(206)
+    drawing.box(2, 70, 112, 66, "RADIO", "sends")
+    for y, group, gets in (
+        (6, "“ulm”", True),
+        (76, "“ulm” and “bonn”", True),
+        (146, "“bonn”", False),
+    ):
+        drawing.box(244, y, 154, 54, "DISH", f"in {group}")
+        if gets:
+            drawing.arrow((114, 84 + y / 4), (244, y + 27))
+        else:
+            drawing.arrow((244, y + 27), (114, 84 + y / 4), back=True)
+    drawing.text(148, 54, "to “ulm”", "code")
+    drawing.text(168, 172, "only the", "pale")
+    drawing.text(168, 188, "membership", "pale")
+    return drawing
+
+
+def scatter_gather() -> Drawing:
+    drawing = Drawing(136)
+    for y in (6, 76):
+        drawing.box(2, y, 112, 54, "SCATTER", "source")
+        for to in (6, 76):
+            drawing.arrow((114, y + 27), (286, to + 27))
+    for y in (6, 76):
+        drawing.box(286, y, 112, 54, "GATHER", "worker")
+    drawing.text(200, 20, "one part each")
+    return drawing
+
+
 def pair() -> Drawing:
     drawing = Drawing(74)
     drawing.box(2, 8, 112, 58, "PAIR", "one thread")
@@ -234,6 +281,9 @@ DRAWINGS = {
     "publish-subscribe": publish_subscribe,
     "xpub-xsub": xpub_xsub,
     "push-pull": push_pull,
+    "client-server": client_server,
+    "radio-dish": radio_dish,
+    "scatter-gather": scatter_gather,
     "pair": pair,
     "stream": stream,
     "journey": journey,

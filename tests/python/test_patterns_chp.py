@@ -1,7 +1,7 @@
 """Clone follows RFC 12, and its machines lose no update."""
 
 import pytest
-from peers import commands
+from pattern_peers import commands
 
 from zeroxide import patterns
 from zeroxide.patterns._binary_star_state import PairState

@@ -6,7 +6,7 @@ import threading
 from pathlib import Path
 
 import pytest
-from peers import commands
+from pattern_peers import commands
 from support import Background
 
 from zeroxide import patterns

@@ -3,7 +3,7 @@
 import asyncio
 
 import pytest
-from peers import commands
+from pattern_peers import commands
 from support import Background, eventually
 
 from zeroxide import patterns

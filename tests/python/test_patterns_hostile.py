@@ -3,7 +3,7 @@
 import itertools
 
 import pytest
-from peers import commands
+from pattern_peers import commands
 
 from zeroxide.patterns._binary_star import BinaryStarMachine
 from zeroxide.patterns._binary_star_state import PairState

@@ -1,7 +1,7 @@
 """Majordomo follows RFC 7, 18 and 8 to the byte, and its broker gives requests to workers that live."""
 
 import pytest
-from peers import commands
+from pattern_peers import commands
 
 from zeroxide.patterns._heartbeat import Backoff
 from zeroxide.patterns._majordomo_broker import BrokerMachine

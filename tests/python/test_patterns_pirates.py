@@ -4,7 +4,7 @@ import asyncio
 import itertools
 
 import pytest
-from peers import commands
+from pattern_peers import commands
 from support import Background, eventually
 
 from zeroxide import ZMQError, patterns

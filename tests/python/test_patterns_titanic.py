@@ -5,7 +5,7 @@ import errno
 import os
 
 import pytest
-from peers import commands
+from pattern_peers import commands
 from support import Background, eventually
 
 from zeroxide import patterns
