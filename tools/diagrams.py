@@ -162,7 +162,7 @@ def client_server() -> Drawing:
     drawing.arrow((286, 70), (114, 40), back=True)
     drawing.arrow((114, 122), (286, 92))
     drawing.arrow((286, 102), (114, 132), back=True)
-    drawing.text(212, 26, "no order of turns")
+    drawing.text(212, 26, "many in flight")
     drawing.text(200, 168, "The server sees", "pale", "end")
     drawing.box(210, 150, 148, 24)
     drawing.text(284, 167, "request, from 7", "code")
