@@ -17,7 +17,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "tests" / "python"))
 
-from peers import Peer, Peers
+from pattern_peers import Peer, Peers
 
 from zeroxide import PUB, SUB, Context, patterns
 
