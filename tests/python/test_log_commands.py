@@ -251,6 +251,54 @@ def test_tail_waits_for_a_collector_that_was_killed(directory):
             assert command.finish() == (b"two\n", "")
 
 
+class Relay:
+    """Passes requests to a collector, as many as it is told, and all answers."""
+
+    def __init__(self, zmq, context, endpoint, at):
+        self.endpoint, self._at, self._zmq, self._context = endpoint, at, zmq, context
+        self._front, self._backs = context.socket(zmq.ROUTER), {}
+        self._front.bind(endpoint)
+
+    def run(self, command, requests, *, until_it_complains=False):
+        """Drops the requests after these, until the command ends or prints an error."""
+        poller = self._zmq.Poller()
+        for socket in (self._front, *self._backs.values()):
+            poller.register(socket, self._zmq.POLLIN)
+        errors = command.process.stderr
+        poller.register(errors, self._zmq.POLLIN)
+        while command.process.poll() is None:
+            ready = dict(poller.poll(20))
+            if errors.fileno() in ready and until_it_complains:
+                return
+            if self._front in ready:
+                name, *request = self._front.recv_multipart()
+                if requests > 0:
+                    requests -= 1
+                    if name not in self._backs:
+                        self._backs[name] = self._context.socket(self._zmq.DEALER)
+                        self._backs[name].connect(self._at)
+                        poller.register(self._backs[name], self._zmq.POLLIN)
+                    self._backs[name].send_multipart(request)
+            for name, back in self._backs.items():
+                if back in ready:
+                    self._front.send_multipart([name, *back.recv_multipart()])
+
+
+@pytest.mark.parametrize("answered", range(8))
+def test_tail_outlasts_silence_after_any_answer(zmq, context, directory, collector, at, answered):
+    collector.append([b"one"])
+    relay = Relay(zmq, context, f"ipc://{directory}/relay", at)
+    follow = ("--follow", "--count", 2, "--timeout", 0.5, "--group", "g")
+    with Command("tail", relay.endpoint, *follow) as command:
+        relay.run(command, answered, until_it_complains=True)
+        assert b"did not answer for 0.5 s" in command.process.stderr.readline()
+        has_begun = answered >= 3  # the log, the position of the group, the rows
+        if has_begun:
+            collector.append([b"two"])
+            relay.run(command, 1000)
+        assert command.finish(0 if has_begun else 1) == (b"one\ntwo\n" if has_begun else b"", "")
+
+
 @pytest.mark.parametrize("name", ["lag", "check", "topics", "groups"])
 def test_signals_end_questions_quietly(zmq, context, directory, name):
     with context.socket(zmq.ROUTER) as silent:

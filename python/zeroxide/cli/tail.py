@@ -164,17 +164,20 @@ def _print(client: Client, options: argparse.Namespace) -> None:
     if not options.follow:
         return
     rows.close()
-    rows = client.follow(options.topic, group=options.group, start=position, timeout_s=LOOK_EVERY)
+    new: Follower | None = None
     while True:
-        # A loop ends when no row has arrived for a while; the next one goes on.
         try:
-            for row in rows:
+            new = new or client.follow(
+                options.topic, group=options.group, start=position, timeout_s=LOOK_EVERY
+            )
+            # The loop ends when no row has arrived for a while; the next one goes on.
+            for row in new:
                 gone.end()
                 write_all(encode([row]))
                 if left is not None:
                     left -= 1
                 if options.group:
-                    rows.commit()
+                    new.commit()
                 if left == 0:
                     return
         except CollectorGone as error:
