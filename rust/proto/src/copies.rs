@@ -8,9 +8,10 @@
 
 use std::collections::VecDeque;
 
-use bytes::BytesMut;
+use bytes::{Bytes, BytesMut};
 
 use crate::frame::{Frame, INLINE_MAX};
+use crate::message::Message;
 
 /// The maximum length of a body that shares a block.
 const SHARED_MAX: usize = 1024;
@@ -49,11 +50,24 @@ impl Copies {
         if !Copies::takes(body.len()) {
             return Frame::copy_from(body);
         }
+        Frame::shared(self.bytes(body))
+    }
+
+    /// Puts a copy of `body`, which must share a block, into an empty message without moving the frame: a move right
+    /// after the frame was written would have to wait for the stores.
+    #[inline]
+    pub fn fill(&mut self, message: &mut Message, body: &[u8]) {
+        debug_assert!(Copies::takes(body.len()), "a body that shares a block");
+        *message.head_mut() = Frame::shared(self.bytes(body));
+    }
+
+    #[inline]
+    fn bytes(&mut self, body: &[u8]) -> Bytes {
         if self.block.capacity() < body.len() {
             self.next_block();
         }
         self.block.extend_from_slice(body);
-        Frame::shared(self.block.split().freeze())
+        self.block.split().freeze()
     }
 
     /// Moves to another block, and reuses one if possible.

@@ -227,11 +227,22 @@ pub(crate) fn copied(data: &Bound<'_, PyAny>) -> PyResult<Frame> {
 #[inline(always)]
 pub(crate) fn fill_message(message: &mut Message, object: &Bound<'_, PyBytes>) -> PyResult<()> {
     let body = object.as_bytes();
-    if !Copies::takes(body.len()) && body.len() < LEND_FROM {
+    if Copies::takes(body.len()) && fill_from_block(message, body) {
+        return Ok(());
+    }
+    if body.len() < LEND_FROM {
         return message.try_fill(body).map_err(|error| no_memory(&error));
     }
-    *message.head_mut() = of_bytes(object)?;
+    *message.head_mut() = lend_bytes(object, false).frame;
     Ok(())
+}
+
+/// Puts a body that shares a block into an empty message. Fails at the end of a thread, after its blocks are gone.
+#[inline(never)]
+fn fill_from_block(message: &mut Message, body: &[u8]) -> bool {
+    COPIES
+        .try_with(|copies| copies.borrow_mut().fill(message, body))
+        .is_ok()
 }
 
 /// Like [`copied`], for `bytes`.
