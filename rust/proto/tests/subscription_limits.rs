@@ -84,7 +84,7 @@ fn coming_and_going_does_not_pile_up() {
         table.remove(&n.to_be_bytes(), 2);
     }
     assert_eq!(
-        (table.topics(), table.topics_of(1), table.topics_of(2)),
+        (table.topics(), table.usage_of(1).0, table.usage_of(2).0),
         (1, 1, 0)
     );
     let mut unwanted = Vec::new();
@@ -101,7 +101,11 @@ fn bytes_follow_the_topics_of_each_peer() {
     }
     table.add(b"abc", 2);
     assert_eq!(
-        (table.bytes_of(1), table.bytes_of(2), table.bytes_of(3)),
+        (
+            table.usage_of(1).1,
+            table.usage_of(2).1,
+            table.usage_of(3).1
+        ),
         (7, 3, 0)
     );
     assert!(table.contains(b"abc", 1) && table.contains(b"abc", 2) && table.contains(b"", 1));
@@ -109,12 +113,12 @@ fn bytes_follow_the_topics_of_each_peer() {
     table.remove(b"abc", 1);
     table.remove(b"abc", 1);
     table.remove(b"unknown", 1);
-    assert_eq!((table.bytes_of(1), table.bytes_of(2)), (4, 3));
+    assert_eq!((table.usage_of(1).1, table.usage_of(2).1), (4, 3));
     assert!(!table.contains(b"abc", 1));
     table.remove_peer(1, |_| {});
-    assert_eq!((table.bytes_of(1), table.bytes_of(2)), (0, 3));
+    assert_eq!((table.usage_of(1).1, table.usage_of(2).1), (0, 3));
     table.add(b"again", 1);
-    assert_eq!(table.bytes_of(1), 5);
+    assert_eq!(table.usage_of(1).1, 5);
 }
 
 fn grown_since(before: usize) -> usize {

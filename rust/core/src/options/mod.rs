@@ -385,12 +385,12 @@ impl OptionRow {
     /// # Errors
     /// `Invalid` if there is none.
     pub fn find(id: i32) -> Result<&'static OptionRow> {
-        let index = SOCKET_OPTIONS.binary_search_by_key(&id, |row| row.id);
-        index.map(|index| &SOCKET_OPTIONS[index]).map_err(|_| {
-            Error::with(
-                ErrorKind::Invalid,
-                format!("there is no socket option {id}"),
-            )
+        let row = usize::try_from(id)
+            .ok()
+            .and_then(|id| *table::BY_NUMBER.get(id)?);
+        row.ok_or_else(|| {
+            let text = format!("there is no socket option {id}");
+            Error::with(ErrorKind::Invalid, text)
         })
     }
 

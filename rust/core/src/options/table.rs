@@ -99,6 +99,17 @@ pub static SOCKET_OPTIONS: LazyLock<Vec<OptionRow>> = LazyLock::new(|| {
     rows
 });
 
+/// The row of each number. Numbers are small, and every option call looks one up.
+pub(super) static BY_NUMBER: LazyLock<Vec<Option<&'static OptionRow>>> = LazyLock::new(|| {
+    let mut rows = Vec::new();
+    for row in SOCKET_OPTIONS.iter() {
+        // The table is sorted, and no number in it is negative.
+        rows.resize(row.id as usize, None);
+        rows.push(Some(row));
+    }
+    rows
+});
+
 /// The options of a mechanism.
 fn rows_of(spec: &'static MechanismSpec) -> impl Iterator<Item = OptionRow> {
     let settings = spec.settings.iter();

@@ -59,13 +59,12 @@ impl Publisher {
     ) -> bool {
         let table = table.unwrap_or(&self.subscribers);
         let below = |count: usize, most: usize| most == 0 || count <= most;
-        let admits = below(
-            table.topics_of(id).saturating_add(1),
-            self.max_subscriptions,
-        ) && below(
-            table.bytes_of(id).saturating_add(topic.len()),
-            self.max_subscription_bytes,
-        );
+        let (topics, bytes) = table.usage_of(id);
+        let admits = below(topics.saturating_add(1), self.max_subscriptions)
+            && below(
+                bytes.saturating_add(topic.len()),
+                self.max_subscription_bytes,
+            );
         // A topic that the peer already has costs nothing.
         let admits = admits || table.contains(topic, id);
         if !admits {

@@ -143,7 +143,10 @@ impl Xpub {
     /// Cancels all subscriptions of a peer that leaves, or that will return on a new connection.
     fn cancel_all(&mut self, pipes: &mut PipeSet, id: PipeId) {
         let tables = [&self.publisher.subscribers, &self.requested];
-        let most = tables.map(|table| table.bytes_of(id) + PENDING_ITEM * table.topics_of(id));
+        let most = tables.map(|table| {
+            let (topics, bytes) = table.usage_of(id);
+            bytes + PENDING_ITEM * topics
+        });
         let waiting = self.pending_bytes;
         if !self.headroom.allows(most[0].max(most[1]), || waiting) {
             // The application is not notified of the cancelled topics.

@@ -203,16 +203,12 @@ impl<K: Copy + Eq + Hash> SubscriberTable<K> {
         self.tree.len()
     }
 
-    /// Number of topics of `peer`.
-    pub fn topics_of(&self, peer: K) -> usize {
-        let number = self.numbers.get(&peer);
-        number.map_or(0, |&number| self.peers[number as usize].topics.len)
-    }
-
-    /// Bytes in all topics of `peer`.
-    pub fn bytes_of(&self, peer: K) -> usize {
-        let number = self.numbers.get(&peer);
-        number.map_or(0, |&number| self.peers[number as usize].topics.bytes)
+    /// The number of topics of `peer`, and the bytes in all of them.
+    pub fn usage_of(&self, peer: K) -> (usize, usize) {
+        self.numbers.get(&peer).map_or((0, 0), |&number| {
+            let topics = &self.peers[number as usize].topics;
+            (topics.len, topics.bytes)
+        })
     }
 
     /// The approximate memory of the table in bytes.
