@@ -1,5 +1,7 @@
 //! The mechanisms that were added to a context, and their options.
 
+use std::borrow::Cow;
+
 use zeroxide_proto::mechanisms::{MECHANISMS, MechanismSpec, Setting};
 
 use super::OptionRow;
@@ -73,16 +75,16 @@ impl Mechanisms {
     ///
     /// # Errors
     /// `Invalid` if there is none.
-    pub(crate) fn row(&self, id: i32) -> Result<OptionRow> {
+    pub(crate) fn row(&self, id: i32) -> Result<Cow<'static, OptionRow>> {
         let built_in = OptionRow::find(id);
         let of = |spec: &&'static MechanismSpec| {
             let spec = *spec;
             let mut settings = spec.settings.iter();
             let setting: Option<&'static Setting> = settings.find(|setting| setting.number == id);
-            setting.map(|setting| OptionRow::of_mechanism(spec, setting))
+            setting.map(|setting| Cow::Owned(OptionRow::of_mechanism(spec, setting)))
         };
         match built_in {
-            Ok(row) => Ok(row.clone()),
+            Ok(row) => Ok(Cow::Borrowed(row)),
             Err(none) => self.added().iter().find_map(of).ok_or(none),
         }
     }

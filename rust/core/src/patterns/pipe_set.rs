@@ -228,6 +228,10 @@ impl PipeSet {
         let index = match self.free.pop() {
             Some(index) => index as usize,
             None => {
+                if self.slots.is_empty() {
+                    // Many sockets have one pipe only, and a slot takes almost half a kilobyte.
+                    self.slots.reserve_exact(1);
+                }
                 self.slots.push(Slot {
                     generation: 0,
                     entry: None,

@@ -1,6 +1,7 @@
 //! Calls for language bindings. A binding has locks of its own that it must release before a wait, and it gives back
 //! messages that did not reach the program.
 
+use std::borrow::Cow;
 use std::cell::RefCell;
 use std::sync::Arc;
 use std::time::Duration;
@@ -101,7 +102,7 @@ pub trait SocketInternals {
     ///
     /// # Errors
     /// `Invalid` if there is no such option.
-    fn option_row(&self, id: i32) -> Result<OptionRow>;
+    fn option_row(&self, id: i32) -> Result<Cow<'static, OptionRow>>;
 
     /// Counts a message that was begun in parts and will not be sent.
     fn count_unfinished(&self);
@@ -262,7 +263,7 @@ impl SocketInternals for Socket {
         Ok(core.events_now(&mut state))
     }
 
-    fn option_row(&self, id: i32) -> Result<OptionRow> {
+    fn option_row(&self, id: i32) -> Result<Cow<'static, OptionRow>> {
         self.core().registry.mechanisms.row(id)
     }
 

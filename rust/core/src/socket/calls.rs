@@ -144,9 +144,7 @@ impl Core {
     fn finish_call(&self, state: &mut State, done: bool) {
         self.settle(state);
         self.end_turn(done);
-        if self.signal.has_descriptor() {
-            self.level(state);
-        }
+        self.level(state);
     }
 
     /// Whether a message that begins with `head` could be sent now.
@@ -162,9 +160,7 @@ impl Core {
         }
         let result = state.pattern.check_send(&mut state.pipes, head);
         self.settle(state);
-        if self.signal.has_descriptor() {
-            self.level(state);
-        }
+        self.level(state);
         result
     }
 
@@ -393,10 +389,15 @@ impl Core {
     }
 
     /// Sets the descriptor, if there is one, to its true level.
+    #[inline]
     pub(super) fn level(&self, state: &mut State) {
-        if !self.signal.has_descriptor() {
-            return;
+        if self.signal.has_descriptor() {
+            self.level_descriptor(state);
         }
+    }
+
+    #[inline(never)]
+    fn level_descriptor(&self, state: &mut State) {
         loop {
             let ready = self.check_open().is_err()
                 || self.parts.is_anybody_receiving()

@@ -279,7 +279,12 @@ impl Core {
     /// Adds a bind or connect to the socket's list of endpoints.
     fn note(&self, state: &mut State, source: u64, text: &str, resolved: &str, what: What) {
         resolved.clone_into(&mut state.endpoints.last);
-        state.endpoints.entries.push(Entry {
+        let entries = &mut state.endpoints.entries;
+        if entries.is_empty() {
+            // Most sockets have a single endpoint.
+            entries.reserve_exact(1);
+        }
+        entries.push(Entry {
             source,
             given: text.to_owned(),
             resolved: resolved.to_owned(),

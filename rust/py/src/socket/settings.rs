@@ -88,7 +88,7 @@ impl Socket {
     pub(super) fn set_value(&self, option: i32, value: &Bound<'_, PyAny>) -> PyResult<()> {
         let core = self.core()?;
         let row = core.option_row(option).ok();
-        let row = row.as_ref();
+        let row = row.as_deref();
         let takes_bytes =
             row.is_some_and(|row| matches!(row.kind, OptionKind::Bytes | OptionKind::Str));
         let value = if takes_bytes {
