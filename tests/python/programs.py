@@ -12,9 +12,10 @@ ROOT = Path(__file__).parents[2]
 
 # Runs a program on another module than the one it imports.
 ON_ANOTHER = """
-import runpy, sys, {module}
+import os, runpy, sys, {module}
 sys.modules["zeroxide"] = {module}
 sys.argv = sys.argv[1:]
+sys.path[0] = os.path.dirname(sys.argv[0])
 runpy.run_path(sys.argv[0], run_name="__main__")
 """
 
@@ -68,6 +69,12 @@ def line(process: subprocess.Popen[str]) -> str:
     """Returns the next line that the program writes; "" when there are no more."""
     assert process.stdout is not None
     return process.stdout.readline().rstrip("\n")
+
+
+def stop(process: subprocess.Popen[str]) -> str:
+    """Ends a program with Ctrl-C that it handles, and returns the output that was not read."""
+    process.send_signal(signal.SIGINT)
+    return output(process)
 
 
 def interrupt(process: subprocess.Popen[str]) -> str:

@@ -353,9 +353,25 @@ def test_brokers_lend_each_other_their_workers(programs, endpoint):
         assert served == set(endpoints)
 
 
+def test_brokers_lend_only_workers_that_are_free(programs, endpoint):
+    """One broker has only clients, and the other one only workers: each reply comes over both."""
+    endpoints = endpoint("one"), endpoint("two")
+    asking = programs.start("guide/peering3.py", 3, 0, *endpoints)
+    programs.start("guide/peering3.py", 0, 3, *endpoints[::-1])
+    for _ in range(3):
+        assert re.fullmatch("[0-9A-F]{4}", line(asking))
+
+
+def test_broker_needs_no_peer(programs, endpoint):
+    alone = programs.start("guide/peering3.py", 3, 3, endpoint("alone"))
+    for _ in range(3):
+        assert re.fullmatch("[0-9A-F]{4}", line(alone))
+
+
 # ---- chapters 4 and 5: what survives; the patterns themselves have tests of their own ----
 
 
+PASSIVE = b"4"  # the state of a server, as it publishes it
 REPLIES = "".join(f"reply {number}\n" for number in range(1, 11))
 
 
@@ -391,14 +407,31 @@ def test_majordomo_and_titanic(programs, endpoint, directory):
 
 
 @pytest.mark.zeroxide_only
-def test_binary_star(programs, endpoint):
+@pytest.mark.parametrize("server", ["bstarsrv", "bstarsrv2"])
+def test_binary_star(programs, endpoint, server):
     states = endpoint("state-of-primary"), endpoint("state-of-backup")
     fronts = endpoint("primary"), endpoint("backup")
-    primary = programs.start("guide/bstarsrv.py", "primary", fronts[0], *states)
-    programs.start("guide/bstarsrv.py", "backup", fronts[1], *states[::-1])
+    primary = programs.start(f"guide/{server}.py", "primary", fronts[0], *states)
+    programs.start(f"guide/{server}.py", "backup", fronts[1], *states[::-1])
     assert line(primary) == "active"
     said = programs.run("guide/bstarcli.py", *fronts, 2)
     assert said == "reply 1 of the primary\nreply 2 of the primary\n"
+
+
+@pytest.mark.zeroxide_only
+def test_backup_takes_over(zmq, context, programs, endpoint):
+    states = endpoint("state-of-primary"), endpoint("state-of-backup")
+    fronts = endpoint("primary"), endpoint("backup")
+    primary = programs.start("guide/bstarsrv2.py", "primary", fronts[0], *states)
+    backup = programs.start("guide/bstarsrv2.py", "backup", fronts[1], *states[::-1])
+    state = connected(zmq, context, zmq.SUB, states[1])
+    state.subscribe("")
+    while state.recv() != PASSIVE:
+        pass
+    primary.kill()
+    said = programs.run("guide/bstarcli.py", *fronts, 2)
+    assert said == "reply 1 of the backup\nreply 2 of the backup\n"
+    assert line(backup) == "active"
 
 
 @pytest.mark.zeroxide_only
