@@ -209,6 +209,11 @@ def cargo_deny(runner: Runner) -> None:
     runner.sh("cargo", "deny", "check")
 
 
+def licences(runner: Runner) -> None:
+    """Checks the licences of all crates, also where cargo-deny is not installed."""
+    runner.sh(PYTHON, "tools/licences.py")
+
+
 def bench_smoke(runner: Runner) -> None:
     """Runs one tiny case of each kind, so that a broken harness is noticed between real runs."""
     unit = ("test_bench.py", "test_dissect.py", "test_report.py")
@@ -297,6 +302,7 @@ RUSTFMT = Stage("rustfmt", rustfmt, skip=without("cargo", "rustfmt"))
 CLIPPY = Stage("clippy", clippy, ("environment",), without("cargo", "cargo-clippy"))
 RUSTDOC = Stage("rustdoc", rustdoc, skip=without("cargo", "rustdoc"))
 DENY = Stage("cargo deny", cargo_deny, skip=without("cargo", "cargo-deny"))
+LICENCES = Stage("licences", licences, ("environment",), without("cargo"))
 RUFF = Stage("ruff", ruff, ("environment",))
 DOCS = Stage("docs", docs, ("environment",), without_tool("mkdocs"))
 SPELLING = Stage("spelling", spelling, ("environment",), without_tool("codespell"))
@@ -342,6 +348,7 @@ TEST = [
     DOCS,
     CLIPPY,
     RUSTDOC,
+    LICENCES,
     Stage("cargo test", cargo_test, skip=without("cargo")),
     Stage("instructions", instructions, skip=without_counts),
     Stage("loom", loom, skip=without_path("rust/queue/tests/loom.rs", "cargo")),
@@ -379,6 +386,7 @@ TARGETS = {
         LINT_ACTIONS,
         CLIPPY,
         RUSTDOC,
+        LICENCES,
         DENY,
         MYPY,
         TYPES,
