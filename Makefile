@@ -6,7 +6,7 @@ VENV ?= .venv
 VENV_PYTHON := $(VENV)/bin/python
 BENCH_PYTHON := build/bench-venv/bin/python
 
-.PHONY: help demo test test-all test-free-threaded matrix soak faults bench bench-quick bench-pipeline bench-environment lint docs
+.PHONY: help demo test test-all test-free-threaded matrix soak soak-sockets faults bench bench-quick bench-pipeline bench-environment lint docs
 .PHONY: wheel wheels try-wheel sdist check-release publish-crates clean
 
 help:
@@ -16,6 +16,7 @@ help:
 	@echo 'make test-free-threaded  the Python tests on python3.14t (or FREE_THREADED=...)'
 	@echo 'make matrix    the Spark source on every Spark from 4.0 on that can be installed'
 	@echo 'make soak      a million messages while everything is killed: each once at the sink (SOAK="--messages N ...")'
+	@echo 'make soak-sockets  an hour of patterns, churn, faults, forks and signals: memory, descriptors and threads stay level'
 	@echo 'make faults    full disks, flipped bits, lost logs: each is reported, and none causes a gap'
 	@echo 'make bench     side by side with pyzmq, pyomq, libzmq and other systems (BENCH="--quick --only tcp" is a part of it)'
 	@echo 'make bench-pipeline  producers, a collector and Spark, and Kafka with Spark beside them (PIPELINE=--quick)'
@@ -47,6 +48,10 @@ matrix:
 soak:
 	$(STAGES) install
 	$(VENV_PYTHON) tests/soak/soak.py $(SOAK)
+
+soak-sockets:
+	$(STAGES) install-release
+	$(VENV_PYTHON) tests/soak/sockets.py $(SOAK)
 
 faults:
 	$(STAGES) install

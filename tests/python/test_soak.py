@@ -1,0 +1,56 @@
+"""The soak of sockets: a short run is level, and planted faults are found."""
+
+import os
+import threading
+from pathlib import Path
+
+import pytest
+
+pytestmark = pytest.mark.zeroxide_only
+
+SOAK = Path(__file__).resolve().parents[1] / "soak"
+
+
+@pytest.fixture
+def soak(monkeypatch):
+    monkeypatch.syspath_prepend(str(SOAK))
+    import sockets
+
+    return sockets
+
+
+def test_a_short_run_is_level(soak, capsys):
+    assert soak.main(["--minutes", "0", "--seed", "1"]) == 0, capsys.readouterr().out
+
+
+@pytest.mark.parametrize("leaked", ["memory", "descriptors", "threads"])
+def test_a_leak_is_found(soak, leaked):
+    kept, ended = [], threading.Event()
+
+    def leak(bench):
+        if leaked == "memory":
+            kept.append(os.urandom(1 << 20))
+        elif leaked == "descriptors":
+            kept.append(open(os.devnull))  # noqa: SIM115
+        else:
+            threading.Thread(target=ended.wait).start()
+
+    soak.SETTLE_S = 0.01
+    samples, rounds = soak.run([leak] * 20, 0, seed=1)
+    ended.set()
+    problems = soak.report(samples, rounds)
+    assert len(problems) == 1 and problems[0].startswith(leaked)
+    for file in kept:
+        getattr(file, "close", lambda: None)()
+
+
+def test_a_wrong_message_is_found(soak):
+    def swap(bench):
+        with bench.sockets(soak.zmq.PULL, soak.zmq.PUSH) as (pull, push):
+            push.send(b"one")
+            push.send(b"two")
+            if [pull.recv(), pull.recv()] != [b"two", b"one"]:
+                raise soak.Wrong("one before two")
+
+    with pytest.raises(soak.Wrong, match="swap, round 0: one before two"):
+        soak.run([swap], 0, seed=1)

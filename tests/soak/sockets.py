@@ -1,0 +1,150 @@
+"""Makes sockets do everything for an hour, and reports whether memory, descriptors and threads stay level.
+
+    python tests/soak/sockets.py                                  # an hour
+    python tests/soak/sockets.py --minutes 2 --seed 7
+    python tests/soak/sockets.py --only churn,forks
+
+Rounds of patterns, churn, hostile and killed peers, forks and signals (`loads.py`) follow each other in one process and one
+context, in an order that the seed decides. After each round, memory, descriptors and threads are read. The report has the
+slope of each per hour, over the last three quarters of the run. The last line is the verdict.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import os
+import random
+import shutil
+import statistics
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from loads import LOADS, Bench, Wrong
+
+import zeroxide as zmq
+
+TELL_S = 60
+# Descriptors close shortly after their sockets. The longest wait for that.
+SETTLE_S = 2
+# Growth of the memory that the allocator may cause.
+SLACK_BYTES = 4 << 20
+SLACK_SHARE = 0.03
+
+
+class Sample(NamedTuple):
+    """The process after a round."""
+
+    seconds: float
+    memory: int
+    descriptors: int
+    threads: int
+
+
+def main(arguments: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--minutes", type=float, default=60)
+    parser.add_argument("--seed", type=int, default=random.randrange(1 << 32))
+    parser.add_argument("--only", help="names of loads, with commas between them")
+    given = parser.parse_args(arguments)
+    named = given.only.split(",") if given.only else [load.__name__ for load in LOADS]
+    if unknown := set(named) - {load.__name__ for load in LOADS}:
+        parser.error(f"there is no load {', '.join(sorted(unknown))}")
+    loads = [load for load in LOADS if load.__name__ in named]
+    print(f"seed {given.seed}, Python {sys.version.split()[0]}, zeroxide {zmq.__version__}")
+    try:
+        samples, rounds = run(loads, given.minutes * 60, given.seed)
+    except Wrong as error:
+        print(f"WRONG: {error}")
+        return 1
+    problems = report(samples, rounds)
+    for problem in problems:
+        print("WRONG:", problem)
+    if not problems:
+        print("FINE: every message arrived, and memory, descriptors and threads stay level")
+    return 1 if problems else 0
+
+
+def run(
+    loads: Sequence[Callable[[Bench], None]], seconds: float, seed: int
+) -> tuple[list[Sample], Counter[str]]:
+    """Runs rounds for this long. Returns the samples after each, and how many rounds each load had.
+
+    Raises:
+        Wrong: If a message was missing, repeated, out of order or changed; names the load.
+    """
+    chance = random.Random(seed)
+    folder = Path(tempfile.mkdtemp(prefix="zx-soak-"))
+    rounds: Counter[str] = Counter()
+    samples: list[Sample] = []
+    start = told = time.monotonic()
+    try:
+        with zmq.Context() as context:
+            bench = Bench(context, chance, folder)
+            context.socket(zmq.PAIR).close()  # starts the threads
+            level = count("fd")
+            while time.monotonic() - start < seconds or len(samples) < 2 * len(loads):
+                # Each load once, in another order.
+                for load in chance.sample(loads, len(loads)):
+                    try:
+                        load(bench)
+                    except Wrong as error:
+                        raise Wrong(
+                            f"{load.__name__}, round {rounds[load.__name__]}: {error}"
+                        ) from None
+                    rounds[load.__name__] += 1
+                    samples.append(sample(time.monotonic() - start, level))
+                    # What is still open now stays: it is reported if it becomes more and more.
+                    level = samples[-1].descriptors
+                if time.monotonic() - told > TELL_S:
+                    told = time.monotonic()
+                    print(f"{told - start:6.0f} s {sum(rounds.values())} rounds", samples[-1][1:])
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+    return samples, rounds
+
+
+def sample(seconds: float, level: int) -> Sample:
+    """Reads the process once it has as many descriptors as before, or will not have."""
+    gc.collect()
+    limit = time.monotonic() + SETTLE_S
+    while count("fd") > level and time.monotonic() < limit:
+        time.sleep(0.01)
+    pages = int(Path("/proc/self/statm").read_text().split()[1])
+    memory = pages * os.sysconf("SC_PAGE_SIZE")
+    return Sample(seconds, memory, count("fd"), count("task"))
+
+
+def count(what: str) -> int:
+    """The descriptors (`fd`) or threads (`task`) of this process."""
+    return len(os.listdir(f"/proc/self/{what}"))
+
+
+def report(samples: list[Sample], rounds: Counter[str]) -> list[str]:
+    """Prints slopes and rounds. Returns what is not level."""
+    later = samples[len(samples) // 4 :]
+    seconds = [sample.seconds for sample in later]
+    window = seconds[-1] - seconds[0]
+    problems = []
+    for name in Sample._fields[1:]:
+        values = [getattr(sample, name) for sample in later]
+        slope = statistics.linear_regression(seconds, values).slope if window else 0.0
+        scale, unit = (1 / 1024, "KiB") if name == "memory" else (1, "")
+        first, last = values[0] * scale, values[-1] * scale
+        print(
+            f"{name:12} {slope * 3600 * scale:+10.2f} {unit} an hour, {first:.0f} -> {last:.0f} {unit}"
+        )
+        slack = max(SLACK_BYTES, SLACK_SHARE * values[0]) if name == "memory" else 0.5
+        if slope * window > slack:
+            problems.append(f"{name} grow with {slope * 3600 * scale:.1f} {unit} an hour")
+    print("rounds:", ", ".join(f"{name} {number}" for name, number in sorted(rounds.items())))
+    return problems
+
+
+if __name__ == "__main__":
+    sys.exit(main())
