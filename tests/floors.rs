@@ -119,7 +119,7 @@ const PYTHON: &[&[&str]] = &[
     &["decorators", "utils", "_future"],
     &["__init__"],
     &["asyncio", "log", "ssh", "eventloop"],
-    &["pipeline", "patterns"],
+    &["pipeline", "patterns", "discovery"],
     &["green"],
     &["auth", "curve_keygen", "devices", "port"],
     &["collector", "_compat"],

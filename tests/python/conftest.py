@@ -13,6 +13,7 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
+from machines import Machines
 from pattern_peers import Peers
 from programs import Programs
 from support import PATIENCE, Sockets
@@ -83,6 +84,19 @@ def peers() -> Iterator[Peers]:
     peers = Peers()
     yield peers
     peers.end()
+
+
+@pytest.fixture
+def machines() -> Iterator[Machines]:
+    """Starts programs on machines of their own, which are network namespaces."""
+    if os.geteuid() != 0 or shutil.which("ip") is None:
+        pytest.skip("network namespaces need root and the program ip")
+    try:
+        machines = Machines()
+    except OSError as error:
+        pytest.skip(f"no network namespaces here: {error}")
+    yield machines
+    machines.end()
 
 
 @pytest.fixture(params=["tcp", "ipc", "inproc"])

@@ -3,9 +3,7 @@
 A machine is a network namespace; it dies when its cable is moved to another one.
 """
 
-import itertools
 import os
-import shutil
 import signal
 import subprocess
 import sys
@@ -95,73 +93,6 @@ PUSHER = """
     events.recv_multipart()
     print("disconnected", flush=True)
 """
-
-
-class Machines:
-    """Namespaces; the newest one has the cable to the first, and the address 10.77.0.1."""
-
-    numbers = itertools.count()
-
-    def __init__(self):
-        self.names = []
-        self.programs = []
-        self.home = self.make()
-        self.place = None
-
-    def make(self):
-        name = f"zx{os.getpid()}-{next(self.numbers)}"
-        self.run("ip", "netns", "add", name)
-        self.names.append(name)
-        self.run("ip", "-n", name, "link", "set", "lo", "up")
-        return name
-
-    @staticmethod
-    def run(*command):
-        done = subprocess.run(command, capture_output=True, text=True)
-        if done.returncode != 0:
-            raise OSError(done.stderr)
-
-    def cable(self):
-        """Moves the cable to a new machine, without a notice to the previous one."""
-        before, self.place = self.place, self.make()
-        if before is None:
-            link = ("type", "veth", "peer", "name", "far", "netns", self.place)
-            self.run("ip", "-n", self.home, "link", "add", "near", *link)
-            self.run("ip", "-n", self.home, "addr", "add", "10.77.0.2/24", "dev", "near")
-            self.run("ip", "-n", self.home, "link", "set", "near", "up")
-        else:
-            self.run("ip", "-n", before, "link", "set", "far", "netns", self.place)
-        self.run("ip", "-n", self.place, "addr", "add", "10.77.0.1/24", "dev", "far")
-
-    def plug_in(self):
-        self.run("ip", "-n", self.place, "link", "set", "far", "up")
-
-    def start(self, machine, module, script, *arguments):
-        source = f"import sys\nimport {module} as zmq\n{textwrap.dedent(script)}"
-        command = ["ip", "netns", "exec", machine, sys.executable, "-c", source, *arguments]
-        program = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
-        self.programs.append(program)
-        return program
-
-    def end(self):
-        for program in self.programs:
-            program.kill()
-            program.wait()
-            program.stdout.close()
-        for name in self.names:
-            self.run("ip", "netns", "del", name)
-
-
-@pytest.fixture
-def machines():
-    if os.geteuid() != 0 or shutil.which("ip") is None:
-        pytest.skip("network namespaces need root and the program ip")
-    try:
-        machines = Machines()
-    except OSError as error:
-        pytest.skip(f"no network namespaces here: {error}")
-    yield machines
-    machines.end()
 
 
 def says(program, *lines):

@@ -8,6 +8,7 @@ import io
 import json
 import os
 import re
+import socket
 import subprocess
 import sys
 import urllib.request
@@ -34,6 +35,19 @@ def test_weather(programs, directory) -> None:
     said = programs.run("weather_subscriber.py", endpoint, "10042", 3)
     assert re.fullmatch(r"10042: -?\d+\.\d degrees on average of 3 updates\n", said), said
     interrupt(publisher)
+
+
+def test_chat(programs) -> None:
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        probe.bind(("", 0))
+        place = ("--interface", "lo", "--port", probe.getsockname()[1])
+    ann, bob = (programs.start("chat.py", name, *place) for name in ("Ann", "Bob"))
+    assert line(ann) == "* Bob is here"
+    assert line(bob) == "* Ann is here"
+    print("Hello", file=ann.stdin, flush=True)
+    assert line(bob) == "Ann: Hello"
+    output(ann)
+    assert line(bob) == "* Ann has left: goodbye"
 
 
 def test_pipeline(programs, directory) -> None:
