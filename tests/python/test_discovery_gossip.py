@@ -139,7 +139,7 @@ def test_nodes_that_disagree_do_not_argue_forever() -> None:
     assert gossips.messages < 100
 
 
-def test_two_values_of_a_key_do_not_go_round_forever() -> None:
+def test_two_values_of_a_key_are_not_passed_round_forever() -> None:
     gossips = Gossips([[], [0], [0, 1]])
     gossips.settle()
     for number in (0, 1):

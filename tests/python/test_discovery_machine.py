@@ -483,7 +483,7 @@ def test_a_peer_joins_no_more_groups_than_it_may() -> None:
     assert station.machine.dropped == 10
 
 
-def test_no_one_can_elect_a_stranger() -> None:
+def test_peers_cannot_elect_a_stranger() -> None:
     network, station = lonely()
     station.machine.join(GROUP)
     station.machine.handle_message([LIAR, *hello(groups=[GROUP])], network.now)

@@ -317,7 +317,7 @@ def test_what_is_not_read_is_bounded(
     assert other.dropped == 11
 
 
-def test_a_closed_node_says_so(node: Callable[..., Node]) -> None:
+def test_calls_of_a_closed_node_raise(node: Callable[..., Node]) -> None:
     one = node("one")
     waiting = Background(lambda: list(one))
     eventually(lambda: one._driver._is_read)

@@ -26,7 +26,7 @@ class Station:
     machine: NodeMachine
     host: str
     events: list[Event] = field(default_factory=list)
-    # What each mailbox holds that has not arrived.
+    # The messages of each mailbox that have not arrived.
     mailboxes: dict[uuid.UUID, tuple[str, deque[list[bytes]]]] = field(default_factory=dict)
     does_run: bool = True
 

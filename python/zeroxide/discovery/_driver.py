@@ -277,9 +277,7 @@ class Driver:
     def _carry_out_gossip(self, gossip: GossipMachine) -> None:
         while (command := gossip.poll_command()) is not None:
             if not isinstance(command, ToClient):
-                with contextlib.suppress(
-                    Again
-                ):  # what is missing is sent again after the next HELLO
+                with contextlib.suppress(Again):  # the next HELLO repeats all tuples
                     self._gossip_remotes[command.remote].send(command.frame, DONTWAIT)
             elif self._gossip_clients is not None:
                 try:

@@ -1,7 +1,7 @@
 """A node of the gossip network without I/O: it passes on every tuple of a key and a value that is new to it.
 
 czmq's `zgossip` is the other implementation. Its server forgets a client that is silent for a
-second, and then neither passes tuples on nor says so. It says INVALID if such a client publishes
+second, and then passes no tuples on, without a notice. It says INVALID if such a client publishes
 a tuple. This node therefore publishes a tuple of its own again and again instead of sending
 pings, and says HELLO if the answer is INVALID.
 """

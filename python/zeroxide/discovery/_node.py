@@ -236,7 +236,7 @@ class _Node:
             Whether the peer is there. If it is, the message is lost only if the peer exits.
 
         Raises:
-            TypeError: `peer` is no UUID, or `body` is no message.
+            TypeError: `peer` is not a UUID, or `body` is not a message.
         """
         if not isinstance(peer, UUID):
             raise TypeError(f"peer takes a UUID, not {_checks.shown(peer)}")

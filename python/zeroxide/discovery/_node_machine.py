@@ -183,7 +183,7 @@ class NodeMachine:
         self._beacon_at = now
         self._looks_at = now + timing.tick
 
-    # What the application does.
+    # Calls of the application.
 
     def join(self, group: str) -> None:
         """Joins a group."""
@@ -229,7 +229,7 @@ class NodeMachine:
         found = self._peers.get(uuid)
         return found.snapshot() if found is not None and found.is_ready else None
 
-    # What arrives.
+    # Input.
 
     def handle_beacon(self, data: bytes, host: str, now: float) -> None:
         """Takes a beacon, which came from a host."""
@@ -320,7 +320,7 @@ class NodeMachine:
         if self._port is not None:
             self._commands.append(Announce(write_beacon(self.uuid, 0)))
 
-    # What comes out.
+    # Output.
 
     def poll_command(self) -> Command | None:
         """Returns the next command, in order."""

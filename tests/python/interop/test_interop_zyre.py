@@ -13,7 +13,7 @@ needs_zyre = pytest.mark.skipif(ZYRE is None, reason="Zyre is not installed: see
 
 HERE = str(Path(__file__).parent)
 
-# Greets each peer, shouts what it is told, and leaves if it is told to.
+# Greets each peer, shouts each whisper to the group, and leaves at the whisper `leave`.
 ZYRE_NODE = f"""
 import os
 sys.path.insert(0, {HERE!r})
