@@ -3,7 +3,7 @@
 A block holds commands after `$ `, and below each what it prints. All blocks of a page run from top to bottom in one empty
 folder. A command that ends in `&` goes on until the end of the page, and what it prints is not shown. A block
 with `title="NAME"` is also a picture, docs/terminal/NAME.svg. A test compares outputs and pictures; `--write` writes both
-anew, after a change of a command.
+anew, after a change of a command. A block below `<!-- not run: WHY -->` is only drawn.
 """
 
 from __future__ import annotations
@@ -22,7 +22,10 @@ from pathlib import Path
 DOCS = Path(__file__).resolve().parent.parent / "docs"
 FOLDER = DOCS / "terminal"
 
-_BLOCK = re.compile(r'^```console(?: title="([\w-]+)")?\n(.*?)^```$', re.MULTILINE | re.DOTALL)
+_BLOCK = re.compile(
+    r'(?P<kept><!-- not run: [^>]*-->\n)?^```console(?: title="(?P<title>[\w-]+)")?\n(?P<text>.*?)^```$',
+    re.MULTILINE | re.DOTALL,
+)
 
 # How long a command may take, in seconds.
 _PATIENCE = 60
@@ -47,9 +50,11 @@ def played(text: str) -> str:
 
 
 def _play(block: re.Match[str], folder: str, stack: ExitStack) -> str:
+    if block["kept"]:
+        return block[0]
     fence = block[0].partition("\n")[0]
     lines = []
-    for command in _commands(block[2]):
+    for command in _commands(block["text"]):
         lines.append(f"$ {command}\n")
         # Within a command, a backslash continues the line.
         if command.endswith("&"):
@@ -112,7 +117,9 @@ def _run(command: str, folder: str) -> str:
 
 def pictures(text: str) -> dict[str, str]:
     """The drawings of a page by their names."""
-    return {block[1]: draw(block[2]) for block in _BLOCK.finditer(text) if block[1]}
+    return {
+        block["title"]: draw(block["text"]) for block in _BLOCK.finditer(text) if block["title"]
+    }
 
 
 def draw(text: str) -> str:

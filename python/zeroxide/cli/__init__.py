@@ -15,6 +15,7 @@ __all__ = ["main", "make_parser"]
 
 COMMANDS = (
     "cat",
+    "bench",
     "proxy",
     "collector",
     "produce",

@@ -1,12 +1,47 @@
-"""The kinds of values that options for CURVE keys take."""
+"""The options for CURVE keys: the kinds of values that they take, and what they do to a socket."""
 
 import argparse
 import os
 import re
+from typing import Any
 
-from .._arguments import file
+from .._arguments import file, folder
+from ..socket import Socket
 
-__all__ = ["public_key", "secret_key"]
+__all__ = ["add_keys", "public_key", "secret_key", "secure"]
+
+
+def add_keys(group: Any) -> None:
+    """Adds the options for a socket that is a CURVE server or client."""
+    group.add_argument(
+        "--key", type=secret_key, metavar="FILE", help="your certificate with its secret key"
+    )
+    group.add_argument(
+        "--allow",
+        type=folder,
+        metavar="FOLDER",
+        help="be a CURVE server for the certificates in this folder, or * for any key",
+    )
+    group.add_argument(
+        "--server-key",
+        type=public_key,
+        metavar="FILE",
+        help="be a CURVE client of the server with this certificate, or public key in Z85",
+    )
+
+
+def secure(socket: Socket[Any], options: argparse.Namespace) -> None:
+    """Gives a socket the keys of the options."""
+    if options.allow and options.server_key:
+        options.fail("--allow makes this a CURVE server and --server-key a client: choose one")
+    if options.allow:
+        if not options.key:
+            options.fail("--allow requires --key, the server's certificate with its secret key")
+        socket.secure_server(options.key, options.allow)
+    elif options.server_key:
+        socket.secure_client(options.server_key, options.key)
+    elif options.key:
+        options.fail("--key requires --allow for a server, or --server-key for a client")
 
 
 def secret_key(path: str) -> bytes:

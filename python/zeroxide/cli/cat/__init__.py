@@ -47,11 +47,11 @@ import os
 import sys
 from typing import Any
 
-from ..._arguments import above, file, folder, text
+from ..._arguments import above, file, text
 from ..._native import __version__
 from ...context import Context
 from ..formats import INPUT, OUTPUT, Malformed, make_decoder, make_encoder
-from ..keys import public_key, secret_key
+from ..keys import add_keys
 from ..streams import FAILED, TIMED_OUT, TimedOut, read_all
 from .handler import Handler
 from .sockets import Abilities, Types, built_in, open_socket, option_value
@@ -281,21 +281,7 @@ def _add_limits(group: Any) -> None:
 
 
 def _add_security(group: Any) -> None:
-    group.add_argument(
-        "--key", type=secret_key, metavar="FILE", help="your certificate with its secret key"
-    )
-    group.add_argument(
-        "--allow",
-        type=folder,
-        metavar="FOLDER",
-        help="be a CURVE server for the certificates in this folder, or * for any key",
-    )
-    group.add_argument(
-        "--server-key",
-        type=public_key,
-        metavar="FILE",
-        help="be a CURVE client of the server with this certificate, or public key in Z85",
-    )
+    add_keys(group)
     group.add_argument("--user", metavar="NAME", type=text, help="be a PLAIN client with this name")
     group.add_argument(
         "--password-file", metavar="FILE", type=password_in, help="file with the password of --user"

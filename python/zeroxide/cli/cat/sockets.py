@@ -13,6 +13,7 @@ from ...constants import DONTWAIT, EFSM, SUB, XPUB, XSUB, SocketOption, SocketTy
 from ...context import Context
 from ...error import ZMQError
 from ...socket import Socket
+from ..keys import secure
 
 __all__ = [
     "Abilities",
@@ -134,16 +135,7 @@ def milliseconds(seconds: float) -> int:
 
 
 def _secure(socket: Socket[Any], options: argparse.Namespace) -> None:
-    if options.allow and options.server_key:
-        options.fail("--allow makes this a CURVE server and --server-key a client: choose one")
-    if options.allow:
-        if not options.key:
-            options.fail("--allow requires --key, the server's certificate with its secret key")
-        socket.secure_server(options.key, options.allow)
-    elif options.server_key:
-        socket.secure_client(options.server_key, options.key)
-    elif options.key:
-        options.fail("--key requires --allow for a server, or --server-key for a client")
+    secure(socket, options)
     if options.passwords is not None:
         socket.password_server(options.passwords)
     if (options.user is None) != (options.password_file is None):

@@ -10,6 +10,7 @@
 
 _shtab_zeroxide_commands() {
   local _commands=(
+    bench:'Measures messages per second and round trips, on this machine or between two.'
     cat:'Sends, receives and answers messages with a socket of any type, in a pipe.'
     check:'Checks whether a collector answers and can write, for a probe.'
     collector:'Runs a collector: a durable log of messages.'
@@ -34,6 +35,28 @@ _shtab_zeroxide_options=(
 
 # guard to ensure default positional specs are added only once per session
 _shtab_zeroxide_defaults_added=0
+
+_shtab_zeroxide_bench_options=(
+  "(- : *)"{-h,--help}"[show this help message and exit]"
+  "--listen[listen here until a signal, as in tcp\:\/\/\*\:5555]:ENDPOINT:"
+  "--connect[measure with the side that listens there]:ENDPOINT:"
+  "--patterns[some of pushpull, pubsub, reqrep, dealerrouter (default\: pushpull,reqrep)]:NAMES:"
+  "--sizes[sizes of messages, with K or M for KiB or MiB (default\: 64,1K,64K)]:BYTES:"
+  "--repeats[measurements of each\; the median and the range are shown (default\: 3)]:N:"
+  "--seconds[about how long each measurement takes (default\: 0.5)]:SEC:"
+  "--count[messages of each measurement, instead of --seconds]:N:"
+  "--window[requests in transit with dealerrouter (default\: 100)]:N:"
+  "--timeout[longest wait for the other side (default\: 10\; with --listen 5)]:SEC:"
+  "--json[print a JSON object]"
+  "--curve[on one machine\: use CURVE, with new keys]"
+  "--key[your certificate with its secret key]:FILE:_files"
+  "--allow[be a CURVE server for the certificates in this folder, or \* for any key]:FOLDER:_files -/"
+  "--server-key[be a CURVE client of the server with this certificate, or public key in Z85]:FILE:_files"
+  "(*)::tcp, ipc, inproc (default\: these) or an endpoint of another transport\; or a program of the guide with its arguments:"
+)
+
+# guard to ensure default positional specs are added only once per session
+_shtab_zeroxide_bench_defaults_added=0
 
 _shtab_zeroxide_cat_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
@@ -312,6 +335,7 @@ _shtab_zeroxide() {
       (( CURRENT += 1 ))
       curcontext="${curcontext%:*:*}:_shtab_zeroxide-$line[1]:"
       case $line[1] in
+        bench) _arguments -C -s $_shtab_zeroxide_bench_options ;;
         cat) _arguments -C -s $_shtab_zeroxide_cat_options ;;
         check) _arguments -C -s $_shtab_zeroxide_check_options ;;
         collector) _arguments -C -s $_shtab_zeroxide_collector_options ;;
