@@ -93,6 +93,12 @@ class PeerStats(TypedDict):
     """Messages that wait to be sent."""
     queued_in: int
     """Messages that wait to be received by the program."""
+    reconnects: int
+    """Connections that replaced a lost one."""
+    full_out: int
+    """How often the queue to the peer reached its high-water mark."""
+    full_in: int
+    """How often the queue from the peer reached its high-water mark."""
     dropped: Dropped
     """Messages that were not delivered, by reason."""
 
@@ -114,6 +120,14 @@ class SocketStats(TypedDict):
     """Messages that wait to be sent."""
     queued_in: int
     """Messages that wait to be received by the program."""
+    connections: int
+    """Connections that were made, with peers that have left, too."""
+    reconnects: int
+    """How many of them replaced a lost connection of an endpoint that this socket connected to."""
+    full_out: int
+    """How often a queue to a peer reached its high-water mark."""
+    full_in: int
+    """How often a queue from a peer reached its high-water mark."""
     dropped: Dropped
     """Messages that were not delivered, by reason."""
     no_subscriber: int

@@ -43,7 +43,9 @@ def test_form(zmq, sockets):
         assert isinstance(peer["routing_id"], bytes)
         assert set(peer["dropped"]) == REASONS
         numbers = {"sent", "sent_bytes", "received", "received_bytes", "queued_out", "queued_in"}
-        assert set(stats) == {*numbers, "dropped", "no_subscriber", "missed_events", "peers"}
+        numbers |= {"reconnects", "full_out", "full_in"}
+        only = {"connections", "no_subscriber", "missed_events"}
+        assert set(stats) == {*numbers, *only, "dropped", "peers"}
         words = {"endpoint", "address", "routing_id", "connected", "waiting"}
         assert set(peer) == {*numbers, *words, "dropped"}
         assert all(isinstance(counts[name], int) for counts in (stats, peer) for name in numbers)
@@ -213,3 +215,60 @@ def test_waiting_messages_over_inproc_count_at_one_end(zmq, context, bound_first
             assert (push.stats()["queued_out"], pull.stats()["queued_in"]) == (0, left)
             pull.recv()
         assert pull.stats()["queued_in"] == 0
+
+
+def test_reconnects_and_marks_are_counted(zmq, context, sockets):
+    pull = sockets.bound(zmq.PULL, rcvhwm=2)
+    endpoint = pull.last_endpoint.decode()
+    push = context.socket(zmq.PUSH)
+    push.sndhwm = 2
+    push.reconnect_ivl = 1
+    push.connect(endpoint)
+    push.wait_connected(timeout=50_000)
+    assert push.stats()["reconnects"] == 0
+    pull.close()
+    eventually(lambda: push.count_connected() == 0)
+    for _ in range(2):
+        push.send(b"")
+    with pytest.raises(zmq.Again):
+        push.send(b"", zmq.DONTWAIT)
+    stats = push.stats()
+    assert (stats["full_out"], stats["full_in"]) == (1, 0)
+    pull = context.socket(zmq.PULL)
+    eventually(lambda: not _fails(zmq, pull.bind, endpoint))
+    push.wait_connected(timeout=50_000)
+    stats = push.stats()
+    assert (stats["connections"], stats["reconnects"]) == (2, 1)
+    [peer] = stats["peers"]
+    assert (peer["reconnects"], peer["full_out"]) == (1, 1)
+    # They outlast the connection.
+    push.disconnect(endpoint)
+    eventually(lambda: not push.stats()["peers"])
+    stats = push.stats()
+    assert (stats["connections"], stats["reconnects"], stats["full_out"]) == (2, 1, 1)
+
+
+def _fails(zmq, call, *arguments):
+    try:
+        call(*arguments)
+    except zmq.ZMQError:
+        return True
+    return False
+
+
+def test_a_full_inbound_queue_is_counted_once_per_time(zmq, sockets):
+    pull, push = sockets.pair(zmq.PULL, zmq.PUSH, "inproc")
+    pull.close()
+    pull = sockets.bound(zmq.PULL, "inproc", rcvhwm=3)
+    push = sockets.context.socket(zmq.PUSH)
+    push.sndhwm = 3
+    push.connect(pull.last_endpoint.decode())
+    for expected in (1, 2):
+        for _ in range(6):
+            push.send(b"")
+        for _ in range(2):
+            with pytest.raises(zmq.Again):
+                push.send(b"", zmq.DONTWAIT)
+        assert pull.stats()["full_in"] == push.stats()["full_out"] == expected
+        for _ in range(6):
+            pull.recv()

@@ -127,6 +127,8 @@ pub struct Pipe {
     resent: u64,
     /// The owner of this end has been notified of the peer.
     met: bool,
+    /// How often the owner of this end has met a peer.
+    meetings: u64,
     /// The application's name for the peer, whichever peer it is.
     peer_name: Option<Bytes>,
     /// How this end closes when it is dropped.
@@ -172,6 +174,8 @@ struct End {
     /// Of the messages this end wrote: how many a newer one replaced in the slot, and how many were never completed.
     conflated: AtomicU64,
     torn: AtomicU64,
+    /// How often this end's writer has reached the high-water mark.
+    full: AtomicU64,
     /// The outbound slot, if this direction conflates.
     slot: Option<Slot>,
     runs: RunsCell,
@@ -216,6 +220,7 @@ impl End {
             wants_sent: Doorbell::new(),
             conflated: AtomicU64::new(0),
             torn: AtomicU64::new(0),
+            full: AtomicU64::new(0),
             slot: config.conflate.then(|| Slot {
                 newest: Mutex::new(None),
                 bell: Doorbell::new(),
@@ -265,6 +270,7 @@ impl Pipe {
             open_frames: 0,
             resent: 0,
             met: false,
+            meetings: 0,
             peer_name: None,
             parting: Parting::default(),
             notice: Notice::default(),
@@ -333,6 +339,7 @@ impl Pipe {
             self.room = Room::Left;
             return true;
         }
+        let was_full = self.is_full();
         self.note_full();
         self.own().wants_room.arm();
         // As in `wait_for_room`.
@@ -342,6 +349,7 @@ impl Pipe {
             self.room = Room::Left;
             return true;
         }
+        self.count_full(was_full);
         false
     }
 
@@ -378,6 +386,7 @@ impl Pipe {
 
     #[cold]
     fn wait_for_room(&mut self) -> bool {
+        let was_full = self.is_full();
         let full_at = self.note_full();
         self.own().wants_room.arm();
         // The reader publishes its count, fences, then checks the bell. We arm the bell (which fences), then check the
@@ -394,6 +403,7 @@ impl Pipe {
             self.room = Room::Left;
             return true;
         }
+        self.count_full(was_full);
         false
     }
 

@@ -104,12 +104,19 @@ impl Pipe {
     /// find the peer here and also receive the event.
     pub fn meets_peer(&mut self) -> bool {
         let known = lock(&self.own().peer).is_some();
-        known && !mem::replace(&mut self.met, true)
+        let meets = known && !mem::replace(&mut self.met, true);
+        self.meetings += u64::from(meets);
+        meets
     }
 
     /// Whether the owner of this end has met the peer, and the far end is open.
     pub fn is_connected(&self) -> bool {
         self.met && !self.is_far_closed()
+    }
+
+    /// How often the owner of this end has met a peer: once for each connection behind the pipe.
+    pub fn meetings(&self) -> u64 {
+        self.meetings
     }
 
     /// Records that the connection was lost. With the next connection, the peer is met again.

@@ -87,6 +87,19 @@ impl Pipe {
         self.far().torn.load(Ordering::Relaxed)
     }
 
+    /// Records that a write has found the pipe full, unless the write before it found the same.
+    pub(super) fn count_full(&self, was_full: bool) {
+        if !was_full {
+            self.own().full.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// How often this end's writer has reached the high-water mark, and how often the far end's.
+    pub fn times_full(&self) -> (u64, u64) {
+        let count = |end: &End| end.full.load(Ordering::Relaxed);
+        (count(self.own()), count(self.far()))
+    }
+
     /// Number of messages that the far end wrote and that have not been read here yet.
     pub fn queued_in(&self) -> u64 {
         self.far()

@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering;
 use bytes::Bytes;
 
 use super::Socket;
-use super::core::State;
+use super::core::{Core, State};
 use super::totals::below;
 use crate::error::Result;
 use crate::patterns::{Counters, DropReason};
@@ -29,6 +29,14 @@ pub struct SocketStats {
     pub queued_out: u64,
     /// Messages waiting to be received.
     pub queued_in: u64,
+    /// Connections that were made, with peers that are gone, too.
+    pub connections: u64,
+    /// How many of them replaced a lost connection of an endpoint that this socket connected to.
+    pub reconnects: u64,
+    /// How often a queue to a peer reached its high-water mark.
+    pub full_out: u64,
+    /// How often a queue from a peer reached its high-water mark.
+    pub full_in: u64,
     /// Messages dropped, by reason.
     pub dropped: Counters,
     /// Events that monitors missed because thousands of earlier events had not been read.
@@ -40,6 +48,8 @@ pub struct SocketStats {
 /// The counters of one pipe.
 #[derive(Clone, Debug, Default)]
 pub struct PeerStats {
+    /// A number that no other peer of the socket has.
+    pub id: u64,
     /// The endpoint that this socket bound or connected to.
     pub endpoint: String,
     /// The peer's address, if the transport knows it.
@@ -66,6 +76,12 @@ pub struct PeerStats {
     pub queued_out: u64,
     /// Messages from the peer waiting to be received.
     pub queued_in: u64,
+    /// Connections that replaced a lost one.
+    pub reconnects: u64,
+    /// How often the queue to the peer reached its high-water mark.
+    pub full_out: u64,
+    /// How often the queue from the peer reached its high-water mark.
+    pub full_in: u64,
     /// Messages dropped, by reason.
     pub dropped: Counters,
 }
@@ -78,19 +94,25 @@ impl Socket {
     pub fn stats(&self) -> Result<SocketStats> {
         let core = self.core();
         let mut state = core.lock_open()?;
-        core.process(&mut state);
+        Ok(core.stats(&mut state))
+    }
+}
+
+impl Core {
+    pub(super) fn stats(&self, state: &mut State) -> SocketStats {
+        self.process(state);
         state.pipes.find_finished();
-        core.settle(&mut state);
-        let mut stats = snapshot(&state);
-        let lost_below = core
+        self.settle(state);
+        let mut stats = snapshot(state);
+        let lost_below = self
             .lost_below
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
         stats.dropped.merge(&lost_below);
-        let unfinished = core.parts().unfinished();
+        let unfinished = self.parts().unfinished();
         stats.dropped.add(DropReason::Unfinished, unfinished);
-        stats.missed_events = core.missed_events.load(Ordering::Relaxed);
-        Ok(stats)
+        stats.missed_events = self.missed_events.load(Ordering::Relaxed);
+        stats
     }
 }
 
@@ -101,6 +123,10 @@ fn snapshot(state: &State) -> SocketStats {
         sent_bytes: totals.sent_bytes,
         received: totals.received,
         received_bytes: totals.received_bytes,
+        connections: totals.connections,
+        reconnects: totals.reconnects,
+        full_out: totals.full_out,
+        full_in: totals.full_in,
         dropped: totals.dropped,
         ..SocketStats::default()
     };
@@ -110,6 +136,7 @@ fn snapshot(state: &State) -> SocketStats {
         let below = below(pipe, local);
         stats.dropped.merge(&below);
         let mut peer = peer_stats(pipe, endpoint, local);
+        peer.id = id.0;
         peer.dropped = *counters;
         peer.dropped.merge(&below);
         peer.waiting = state.pattern.is_waiting(id);
@@ -120,6 +147,10 @@ fn snapshot(state: &State) -> SocketStats {
         stats.received_bytes += peer.received_bytes;
         stats.queued_out += peer.queued_out;
         stats.queued_in += peer.queued_in;
+        stats.connections += pipe.meetings();
+        stats.reconnects += peer.reconnects;
+        stats.full_out += peer.full_out;
+        stats.full_in += peer.full_in;
         stats.peers.push(peer);
         ControlFlow::Continue(())
     });
@@ -129,6 +160,7 @@ fn snapshot(state: &State) -> SocketStats {
 fn peer_stats(pipe: &Pipe, endpoint: &str, local: bool) -> PeerStats {
     let (sent, sent_bytes) = pipe.written();
     let (received, received_bytes) = pipe.read_so_far();
+    let (full_out, full_in) = pipe.times_full();
     let peer = pipe.peer();
     let address = peer.as_ref().and_then(|peer| {
         peer.properties
@@ -136,6 +168,7 @@ fn peer_stats(pipe: &Pipe, endpoint: &str, local: bool) -> PeerStats {
             .find(|(name, _)| name == "Peer-Address")
     });
     PeerStats {
+        id: 0,
         endpoint: endpoint.to_owned(),
         address: address
             .map(|(_, value)| String::from_utf8_lossy(value).into_owned())
@@ -157,6 +190,9 @@ fn peer_stats(pipe: &Pipe, endpoint: &str, local: bool) -> PeerStats {
             false => pipe.queued_out(),
         },
         queued_in: pipe.queued_in(),
+        reconnects: pipe.meetings().saturating_sub(1),
+        full_out,
+        full_in,
         dropped: Counters::default(),
     }
 }

@@ -10,6 +10,10 @@ pub(super) struct Totals {
     pub(super) sent_bytes: u64,
     pub(super) received: u64,
     pub(super) received_bytes: u64,
+    pub(super) connections: u64,
+    pub(super) reconnects: u64,
+    pub(super) full_out: u64,
+    pub(super) full_in: u64,
     pub(super) dropped: Counters,
 }
 
@@ -23,6 +27,11 @@ impl Totals {
         self.sent_bytes += sent_bytes;
         self.received += received;
         self.received_bytes += received_bytes;
+        let (full_out, full_in) = pipe.times_full();
+        self.connections += pipe.meetings();
+        self.reconnects += pipe.meetings().saturating_sub(1);
+        self.full_out += full_out;
+        self.full_in += full_in;
         self.dropped.merge(&below(pipe, local));
         let unread = pipe.lost(true) - pipe.lost(false);
         self.dropped.add(DropReason::PeerGone, unread);
