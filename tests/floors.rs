@@ -32,7 +32,7 @@ const CRATES: &[(&str, &[&str])] = &[
 
 /// The modules of rust/core, lowest line first. A module may import from the lines below its own, not from its own.
 const CORE: &[&[&str]] = &[
-    &["sys"],
+    &["json", "sys"],
     &["error"],
     &["access"],
     &["options"],
@@ -58,6 +58,7 @@ const CORE: &[&[&str]] = &[
     &["proxy"],
     &["capabilities", "mechanisms"],
     &["context"],
+    &["observer"],
     &["binding"],
 ];
 
@@ -108,6 +109,7 @@ const PYTHON: &[&[&str]] = &[
         "_tasks",
         "_typed",
         "_cautions",
+        "_observing",
     ],
     &["_tracker", "events", "as_zmq"],
     &["_pickles", "_both"],
@@ -118,7 +120,7 @@ const PYTHON: &[&[&str]] = &[
     &["context", "poll", "monitor", "proxy"],
     &["decorators", "utils", "_future"],
     &["__init__"],
-    &["asyncio", "log", "ssh", "eventloop"],
+    &["asyncio", "log", "metrics", "ssh", "eventloop"],
     &["pipeline", "patterns", "discovery"],
     &["green"],
     &["auth", "curve_keygen", "devices", "port"],

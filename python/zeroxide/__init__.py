@@ -12,6 +12,7 @@ from . import _native, constants, error
 from ._both import watch_imports as _watch_imports
 from ._native import (
     ArrowTable,
+    Observer,
     __version__,
     curve_keypair,
     curve_public,
@@ -19,6 +20,7 @@ from ._native import (
     strerror,
     zmq_errno,
 )
+from ._observing import observe
 from ._stopwatch import Stopwatch
 from ._tracker import FINISHED_TRACKER as _FINISHED_TRACKER
 from ._tracker import MessageTracker
@@ -59,7 +61,7 @@ from .version import (
 
 if TYPE_CHECKING:
     # For type checkers: at run time, `__getattr__` imports these when they are used.
-    from . import asyncio, auth, decorators, devices, log, pipeline, ssh, utils  # noqa: F401
+    from . import asyncio, auth, decorators, devices, log, metrics, pipeline, ssh, utils  # noqa: F401
     from .events import SocketEvent, SocketEvents
     from .pipeline import Client as Client
     from .pipeline import Producer as Producer
@@ -85,6 +87,7 @@ __all__ = [
     "MessageTracker",
     "NotDone",
     "NotFlushed",
+    "Observer",
     "Poller",
     "ProactorSelectorThreadWarning",
     "Socket",
@@ -107,6 +110,7 @@ __all__ = [
     "get_library_dirs",
     "has",
     "install_as_zmq",
+    "observe",
     "parse_monitor_message",
     "proxy",
     "proxy_steerable",
@@ -124,7 +128,17 @@ __all__ += constants.__all__
 
 # The modules of the names that `__getattr__` imports. `backend` and `sugar` are there for old
 # programs.
-_MODULES = {"asyncio", "auth", "decorators", "devices", "log", "pipeline", "ssh", "utils"}
+_MODULES = {
+    "asyncio",
+    "auth",
+    "decorators",
+    "devices",
+    "log",
+    "metrics",
+    "pipeline",
+    "ssh",
+    "utils",
+}
 _NAMES = {
     "Client": "pipeline",
     "Producer": "pipeline",
@@ -190,11 +204,11 @@ def get_library_dirs() -> list[str]:
     return [os.path.join(os.path.dirname(__file__), "zmq")]
 
 
-# The public home of native functions, for `help()` and pickle.
+# The public home of functions from other modules, for `help()` and pickle.
 _function: Any
 for _function in (
     *(curve_keypair, curve_public, has, strerror, zmq_errno),
-    *(proxy, proxy_steerable, zmq_poll),
+    *(observe, proxy, proxy_steerable, zmq_poll),
 ):
     _function.__module__ = __name__
 

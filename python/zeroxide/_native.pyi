@@ -1959,6 +1959,49 @@ class ArrowTable:
     ) -> tuple[object, object]: ...
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
 
+@final
+class Observer:
+    """Answers ``zeroxide top`` of the same user until it is closed; see `observe`.
+
+    As a ``with`` block, it closes at the end.
+
+    Args:
+        folder: The folder of the endpoint; None for the default one.
+
+    Raises:
+        OSError: The folder cannot be created.
+        ZMQError: ``EACCES`` if another user could open or replace the folder.
+
+    Example:
+        >>> with zmq.observe() as observer:
+        ...     observer.endpoint.startswith("ipc://")
+        True
+
+    Source:
+        zeroxide only
+    """
+
+    def __new__(cls, folder: str | PathLike[str] | None = None) -> Self: ...
+    @property
+    def endpoint(self) -> str:
+        """The endpoint, as in ``ipc:///run/user/1000/zeroxide/4711.sock``."""
+
+    @property
+    def closed(self) -> bool:
+        """Whether it was closed, or belongs to the parent of this process."""
+
+    def close(self) -> None:
+        """Closes the endpoint and removes its file. Closing again does nothing."""
+
+    def __enter__(self) -> Self: ...
+    def __exit__(self, *_details: object) -> None: ...
+
+def snapshot(peers: int) -> str:
+    """The answer of an observer, with at most this many peers of each socket."""
+
+def observer_folder() -> str:
+    """The folder of this user's observers."""
+
 def log_segment(data: Buffer) -> tuple[str, int, int]:
     """What a log's file begins with: the log's id, the first offset, the place of the first frame."""
 

@@ -22,7 +22,7 @@ from typing import (
     overload,
 )
 
-from . import _checks, _native, as_zmq
+from . import _checks, _native, _observing, as_zmq
 from ._exports import exports_only
 from ._options import is_declared, no_option
 from ._typing import OptionValue, SocketT_co
@@ -123,6 +123,7 @@ class Context(_Attributes, Generic[SocketT_co]):
         else:
             self._open(io_threads)
             _contexts[self.underlying] = self
+            _observing.note_start()
 
     # ---- the shared one, and other handles ------------------------------------------
 

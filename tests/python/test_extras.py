@@ -19,6 +19,7 @@ USES = {
         "arrow",
     ),
     "import zeroxide as zmq; zmq.Context().socket(zmq.PUSH).send_typed(1)": ("msgspec", "typed"),
+    "import zeroxide; zeroxide.metrics.instrument()": ("opentelemetry", "opentelemetry"),
     "import zeroxide.spark; zeroxide.spark.session()": ("pyspark", "spark"),
 }
 

@@ -18,6 +18,7 @@ COMMANDS = (
     "bench",
     "proxy",
     "collector",
+    "top",
     "produce",
     "tail",
     "topics",

@@ -18,7 +18,7 @@ from datetime import UTC, datetime, timedelta
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
-from .. import _checks, _native
+from .. import _checks, _native, _observing
 from .._closing import Closing
 from .._hints import hinting
 from .._native import ArrowTable
@@ -163,6 +163,7 @@ class Client(_native.Client, Closing):
             public_key=public_key,
             secret_key=secret_key,
         )
+        _observing.note_start()
 
     def info(self) -> Info:
         """Returns what the collector's log contains.

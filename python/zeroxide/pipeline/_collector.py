@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypedDict, cast
 
-from .. import _checks, _native
+from .. import _checks, _native, _observing
 from .._closing import Closing
 from .._hints import hinting
 from .._typing import ArrowData
@@ -187,6 +187,7 @@ class Collector(_native.Collector, Closing):
                 "max_names_per_connection", max_names_per_connection
             ),
         )
+        _observing.note_start()
         if archive is not None:
             from ._archive import Archiver
 

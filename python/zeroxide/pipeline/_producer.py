@@ -21,7 +21,7 @@ from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeAlias
 
-from .. import _checks, _native
+from .. import _checks, _native, _observing
 from .._closing import Closing
 from .._hints import hinting
 from ._errors import CollectorError, CollectorGone, NotAcknowledged
@@ -137,6 +137,7 @@ class ProducerBase(_native.Producer):
             secret_key=secret_key,
             notices=self._reports_rows or on_delivery is not None,
         )
+        _observing.note_start()
         self._begin()
         _producers.add(self)
 

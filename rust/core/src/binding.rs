@@ -1,6 +1,7 @@
 //! Extras for language bindings, outside the public interface: they may change with any version, and the documentation
 //! does not show them.
 
+pub use crate::json::Json;
 #[cfg(feature = "ablation")]
 pub use crate::pace::{Policy, switch_off};
 pub use crate::signal::{Wakes, deferring_wakes, interrupted_by};

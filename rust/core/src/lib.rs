@@ -93,7 +93,8 @@
 //! ```
 //!
 //! A [`Proxy`] connects two sockets, for example `Router` and `Dealer`. [`Socket::stats`] counts what was sent, received and
-//! lost, with a [`DropReason`]; [`Socket::event_stream`] reports connections made and lost.
+//! lost, with a [`DropReason`]; [`Socket::event_stream`] reports connections made and lost. An [`Observer`] lets the command
+//! `zeroxide top` show all of it, and [`snapshot`] returns it as JSON.
 //!
 //! # Options
 //!
@@ -270,10 +271,12 @@ mod context;
 mod drawing;
 mod error;
 mod io_thread;
+mod json;
 mod listener;
 mod mailbox;
 pub mod mechanisms;
 mod monitor;
+mod observer;
 mod options;
 mod pace;
 pub mod patterns;
@@ -299,6 +302,7 @@ pub use crate::capabilities::has;
 pub use crate::context::Context;
 pub use crate::error::{Error, ErrorKind, Result};
 pub use crate::monitor::{EventKind, MonitorEvent, Party};
+pub use crate::observer::{Observer, default_folder as observer_folder, snapshot};
 pub use crate::options::{
     CONTEXT_OPTIONS, ContextOptions, ContextRow, OptionKind, OptionRow, SOCKET_OPTIONS, Value,
     context_ids, ids,

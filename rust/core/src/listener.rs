@@ -378,6 +378,7 @@ mod tests {
     use std::sync::mpsc::{self, Receiver, Sender};
 
     use super::*;
+    use crate::json::Json;
     use crate::options::ContextOptions;
     use crate::patterns::DropReason;
     use crate::pipe::Pipe;
@@ -468,6 +469,8 @@ mod tests {
         fn on_context_shutdown(&self) {}
 
         fn on_context_end(&self) {}
+
+        fn describe(&self, _: &mut Json, _: usize) {}
     }
 
     fn wait_for(events: &Receiver<EventKind>, kind: EventKind) {

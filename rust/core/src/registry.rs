@@ -3,6 +3,7 @@
 //!
 //! Sockets and sessions hold the registry, never the context, so nothing here depends on a module above.
 
+pub(crate) mod contexts;
 mod life;
 
 use std::process;
@@ -14,13 +15,14 @@ use self::life::{Life, LifeCell, LifeEvent};
 use crate::budget::Budget;
 use crate::error::{Error, ErrorKind, Result};
 use crate::io_thread::{self, IoHandle};
+use crate::json::Json;
 use crate::options::{ContextOptions, Mechanisms};
 use crate::patterns::Patterns;
 use crate::resolver::Resolver;
 use crate::signal::{Signal, Woken};
 use crate::sys::clock;
 use crate::sys::memory;
-use crate::sys::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use crate::sys::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use crate::sys::sync::thread::JoinHandle;
 use crate::sys::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use crate::transports::Transports;
@@ -28,6 +30,10 @@ use crate::transports::Transports;
 /// See the module text.
 pub(crate) struct Registry {
     pid: u32,
+    /// A number that no other context of the process has had.
+    serial: u64,
+    /// Whether observers of this process do not see the context.
+    hidden: AtomicBool,
     inner: Mutex<Inner>,
     life: LifeCell,
     /// Number of open sockets, sessions and listeners. All of them must end before the context can.
@@ -38,6 +44,7 @@ pub(crate) struct Registry {
     /// When termination began to wait or bytes were last sent, in milliseconds since `born`.
     moved: AtomicU64,
     requests: AtomicU64,
+    serials: AtomicU64,
     pub(crate) transports: Transports,
     pub(crate) patterns: Patterns,
     pub(crate) mechanisms: Mechanisms,
@@ -72,6 +79,8 @@ pub(crate) trait ContextUser: Send + Sync {
     fn on_context_shutdown(&self);
     /// The context ends although the sockets' owners have not closed them. The socket must close.
     fn on_context_end(&self);
+    /// Writes the facts about the socket that an observer of this process answers, with at most `most_peers` of its peers.
+    fn describe(&self, json: &mut Json, most_peers: usize);
 }
 
 /// An object that may still hold messages that the application considers sent.
@@ -91,8 +100,10 @@ impl Registry {
     pub(crate) fn new(mut options: ContextOptions) -> Arc<Registry> {
         let budget = Budget::new();
         budget.set_limit(*options.memory_budget.get_or_insert_with(generous));
-        Arc::new(Registry {
+        let registry = Arc::new(Registry {
             pid: process::id(),
+            serial: contexts::next_serial(),
+            hidden: AtomicBool::new(false),
             inner: Mutex::new(Inner {
                 options,
                 threads: Vec::new(),
@@ -106,12 +117,29 @@ impl Registry {
             born: clock::now(),
             moved: AtomicU64::new(0),
             requests: AtomicU64::new(1),
+            serials: AtomicU64::new(1),
             transports: Transports::new(),
             patterns: Patterns::new(),
             mechanisms: Mechanisms::default(),
             resolver: Resolver::new(),
             budget,
-        })
+        });
+        contexts::add(&registry);
+        registry
+    }
+
+    /// Hides the context from observers of this process.
+    pub(crate) fn hide(&self) {
+        self.hidden.store(true, Ordering::Relaxed);
+    }
+
+    /// Writes the facts about the context that an observer of this process answers.
+    pub(crate) fn describe(&self, json: &mut Json, most_peers: usize) {
+        json.number("id", self.serial);
+        json.number("io_threads", self.inner().threads.len() as u64);
+        json.list("sockets", self.users(), |json, user| {
+            user.describe(json, most_peers);
+        });
     }
 
     fn inner(&self) -> MutexGuard<'_, Inner> {
@@ -308,6 +336,11 @@ impl Registry {
             .map(|holder| holder.undelivered())
             .filter(|(_, count)| *count > 0)
             .collect()
+    }
+
+    /// Returns a number that no other socket of this context has.
+    pub(crate) fn next_socket(&self) -> u64 {
+        self.serials.fetch_add(1, Ordering::Relaxed)
     }
 
     /// Returns a new number for a request to the ZAP handler.

@@ -17,6 +17,7 @@ mod endpoints;
 mod entries;
 mod events;
 mod explain;
+mod facts;
 mod flush;
 mod groups;
 mod inbox;

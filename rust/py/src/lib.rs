@@ -33,6 +33,7 @@ mod installed;
 mod interpreter;
 mod interruption;
 mod labels;
+mod observer;
 mod parting;
 mod pipeline;
 mod poller;
@@ -81,6 +82,8 @@ pub mod _native {
     use super::install::{after_fork, install};
     #[pymodule_export]
     use super::interruption::Interruption;
+    #[pymodule_export]
+    use super::observer::{Observer, observer_folder, snapshot};
     #[pymodule_export]
     use super::pipeline::client::{Client, Fetch};
     #[pymodule_export]

@@ -50,8 +50,8 @@ function _shtab_zeroxide_using
   test "$_shtab_zeroxide_cmdpath" = "$argv"
 end
 
-set -g _shtab_zeroxide_commands cat bench proxy collector produce tail topics groups lag check verify keygen completion version
-set -g _shtab_zeroxide_opts_with_value --advertise --allow --archive --back --bind --bind-ipc --bind-local --bind-unix --capture --connect --connect-ipc --connect-local --connect-unix --control --count --credit-bytes --credit-rows --data --dealer --delay --dial --dir --directory --drop --exec --fields --file --flush-ms --flush-rows --format --framing --front --group --header --http --http-body-bytes --http-host --http-token --hwm --identity --input --interval --io-threads --key --lines --linger --listen --log-format --log-level --max --max-batch-bytes --max-lag --max-names-per-connection --max-producers --max-silence --max-staged-bytes --name --offset --option --password-file --passwords --patterns --pull --receive-timeout --recv-maxsz --recv-timeout --repeats --retention-bytes --retention-hours --roles --row-key --seconds --secret --secure --segment-bytes --send-timeout --separator --server-key --since --sizes --socket-name --spool --staged-hours --subscribe --timeout --topic --user --wait --window -D -F -L -X -d -i -l -n -x
+set -g _shtab_zeroxide_commands cat proxy collector top produce tail topics groups lag check verify keygen completion version
+set -g _shtab_zeroxide_opts_with_value --advertise --allow --archive --back --bind --bind-ipc --bind-local --bind-unix --capture --connect --connect-ipc --connect-local --connect-unix --control --count --credit-bytes --credit-rows --data --dealer --delay --dial --dir --directory --drop --exec --fields --file --filter --flush-ms --flush-rows --folder --format --framing --front --group --header --http --http-body-bytes --http-host --http-token --hwm --identity --input --interval --io-threads --key --lines --linger --listen --log-format --log-level --max --max-batch-bytes --max-lag --max-names-per-connection --max-producers --max-silence --max-staged-bytes --name --offset --option --password-file --passwords --peers --prometheus --pull --receive-timeout --recv-maxsz --recv-timeout --retention-bytes --retention-hours --roles --row-key --secret --secure --segment-bytes --send-timeout --separator --server-key --since --socket-name --sort --spool --staged-hours --subscribe --timeout --topic --user --wait -D -F -L -X -d -i -l -n -x
 
 complete -c zeroxide -e
 complete -c zeroxide -f
@@ -121,22 +121,6 @@ complete -c zeroxide -n '_shtab_zeroxide_using cat' -l user -x -d 'be a PLAIN cl
 complete -c zeroxide -n '_shtab_zeroxide_using cat' -l password-file -xka "(__fish_complete_path (commandline -ct))" -d 'file with the password of --user'
 complete -c zeroxide -n '_shtab_zeroxide_using cat' -l passwords -xka "(__fish_complete_path (commandline -ct))" -d 'be a PLAIN server for the users in this file of lines NAME:PASSWORD'
 complete -c zeroxide -n '_shtab_zeroxide_using cat; and test $_shtab_zeroxide_npos -eq 0' -ka "pair pub sub req rep dealer router pull push xpub xsub stream client gather scatter channel" -d 'the socket'"'"'s type: pair, pub, sub, req, rep, dealer, router, pull, push, xpub, xsub, stream, client, gather, scatter, channel'
-complete -c zeroxide -n '_shtab_zeroxide_using; and test $_shtab_zeroxide_npos -eq 0' -a bench -d 'Measures messages per second and round trips, on this machine or between two.'
-complete -c zeroxide -n '_shtab_zeroxide_using bench' -s h -l help -d 'show this help message and exit'
-complete -c zeroxide -n '_shtab_zeroxide_using bench' -l listen -x -d 'listen here until a signal, as in tcp://*:5555'
-complete -c zeroxide -n '_shtab_zeroxide_using bench' -l connect -x -d 'measure with the side that listens there'
-complete -c zeroxide -n '_shtab_zeroxide_using bench' -l patterns -x -d 'some of pushpull, pubsub, reqrep, dealerrouter (default: pushpull,reqrep)'
-complete -c zeroxide -n '_shtab_zeroxide_using bench' -l sizes -x -d 'sizes of messages, with K or M for KiB or MiB (default: 64,1K,64K)'
-complete -c zeroxide -n '_shtab_zeroxide_using bench' -l repeats -x -d 'measurements of each; the median and the range are shown (default: 3)'
-complete -c zeroxide -n '_shtab_zeroxide_using bench' -l seconds -x -d 'about how long each measurement takes (default: 0.5)'
-complete -c zeroxide -n '_shtab_zeroxide_using bench' -l count -x -d 'messages of each measurement, instead of --seconds'
-complete -c zeroxide -n '_shtab_zeroxide_using bench' -l window -x -d 'requests in transit with dealerrouter (default: 100)'
-complete -c zeroxide -n '_shtab_zeroxide_using bench' -l timeout -x -d 'longest wait for the other side (default: 10; with --listen 5)'
-complete -c zeroxide -n '_shtab_zeroxide_using bench' -l json -d 'print a JSON object'
-complete -c zeroxide -n '_shtab_zeroxide_using bench' -l curve -d 'on one machine: use CURVE, with new keys'
-complete -c zeroxide -n '_shtab_zeroxide_using bench' -l key -xka "(__fish_complete_path (commandline -ct))" -d 'your certificate with its secret key'
-complete -c zeroxide -n '_shtab_zeroxide_using bench' -l allow -xka "(__fish_complete_directories)" -d 'be a CURVE server for the certificates in this folder, or * for any key'
-complete -c zeroxide -n '_shtab_zeroxide_using bench' -l server-key -xka "(__fish_complete_path (commandline -ct))" -d 'be a CURVE client of the server with this certificate, or public key in Z85'
 complete -c zeroxide -n '_shtab_zeroxide_using; and test $_shtab_zeroxide_npos -eq 0' -a proxy -d 'Runs a proxy, which forwards messages between two sockets.'
 complete -c zeroxide -n '_shtab_zeroxide_using proxy' -s h -l help -d 'show this help message and exit'
 complete -c zeroxide -n '_shtab_zeroxide_using proxy' -l front -x -d 'endpoint of the front (required, repeatable)'
@@ -185,6 +169,20 @@ complete -c zeroxide -n '_shtab_zeroxide_using collector' -l http-token -xka "(_
 complete -c zeroxide -n '_shtab_zeroxide_using collector' -l open-to-network -d 'allow an address of the network without keys: every client that reaches it reads and writes'
 complete -c zeroxide -n '_shtab_zeroxide_using collector' -l log-format -xka "text json" -d 'layout of log lines on stderr (default: text)'
 complete -c zeroxide -n '_shtab_zeroxide_using collector' -l log-level -xka "debug info warning error" -d 'least severe messages to log (default: info)'
+complete -c zeroxide -n '_shtab_zeroxide_using; and test $_shtab_zeroxide_npos -eq 0' -a top -d 'Shows the sockets of running programs, and collectors, live.'
+complete -c zeroxide -n '_shtab_zeroxide_using top' -s h -l help -d 'show this help message and exit'
+complete -c zeroxide -n '_shtab_zeroxide_using top' -l interval -x -d 'time between two looks (default: 1)'
+complete -c zeroxide -n '_shtab_zeroxide_using top' -l count -x -d 'end after N tables or objects; the first comes after an interval'
+complete -c zeroxide -n '_shtab_zeroxide_using top' -l json -d 'print an object per interval'
+complete -c zeroxide -n '_shtab_zeroxide_using top' -l plain -d 'print tables one after the other, without a screen'
+complete -c zeroxide -n '_shtab_zeroxide_using top' -l sort -xka "socket rate queued dropped type" -d 'order of sockets: socket, rate, queued, dropped, type (default: socket)'
+complete -c zeroxide -n '_shtab_zeroxide_using top' -l filter -x -d 'show only sockets, topics and groups that have this text in a column'
+complete -c zeroxide -n '_shtab_zeroxide_using top' -l peers -x -d 'peers to list per socket, those with the longest queues first (default: 10; 100 with --json; none with --prometheus)'
+complete -c zeroxide -n '_shtab_zeroxide_using top' -l folder -xka "(__fish_complete_directories)" -d 'where programs are found, if they were told another folder (default: $XDG_RUNTIME_DIR/zeroxide or /tmp/zeroxide-UID)'
+complete -c zeroxide -n '_shtab_zeroxide_using top' -l prometheus -x -d 'serve the numbers at http://HOST:PORT/metrics instead of showing them'
+complete -c zeroxide -n '_shtab_zeroxide_using top' -l timeout -x -d 'longest wait for an answer (default: 2)'
+complete -c zeroxide -n '_shtab_zeroxide_using top' -l key -xka "(__fish_complete_path (commandline -ct))" -d 'your certificate with its secret key'
+complete -c zeroxide -n '_shtab_zeroxide_using top' -l server-key -xka "(__fish_complete_path (commandline -ct))" -d 'the collector'"'"'s certificate, or its public key in Z85'
 complete -c zeroxide -n '_shtab_zeroxide_using; and test $_shtab_zeroxide_npos -eq 0' -a produce -d 'Writes rows to a collector'"'"'s log, from stdin or arguments.'
 complete -c zeroxide -n '_shtab_zeroxide_using produce' -s h -l help -d 'show this help message and exit'
 complete -c zeroxide -n '_shtab_zeroxide_using produce' -l timeout -x -d 'longest wait for an answer (default: 10)'

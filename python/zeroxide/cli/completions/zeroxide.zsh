@@ -21,6 +21,7 @@ _shtab_zeroxide_commands() {
     produce:'Writes rows to a collector'"'"'s log, from stdin or arguments.'
     proxy:'Runs a proxy, which forwards messages between two sockets.'
     tail:'Prints rows of a collector'"'"'s log, and follows it.'
+    top:'Shows the sockets of running programs, and collectors, live.'
     topics:'Lists the topics of a collector, with their rows and bytes since it started.'
     verify:'Reads a whole log from its files, without a collector, and reports damage.'
     version:'Prints the installed version and its capabilities.'
@@ -286,6 +287,26 @@ _shtab_zeroxide_tail_options=(
 # guard to ensure default positional specs are added only once per session
 _shtab_zeroxide_tail_defaults_added=0
 
+_shtab_zeroxide_top_options=(
+  "(- : *)"{-h,--help}"[show this help message and exit]"
+  "--interval[time between two looks (default\: 1)]:SECONDS:"
+  "--count[end after N tables or objects\; the first comes after an interval]:N:"
+  "--json[print an object per interval]"
+  "--plain[print tables one after the other, without a screen]"
+  "--sort[order of sockets\: socket, rate, queued, dropped, type (default\: socket)]:ORDER:(socket rate queued dropped type)"
+  "--filter[show only sockets, topics and groups that have this text in a column]:TEXT:"
+  "--peers[peers to list per socket, those with the longest queues first (default\: 10\; 100 with --json\; none with --prometheus)]:N:"
+  "--folder[where programs are found, if they were told another folder (default\: \$XDG_RUNTIME_DIR\/zeroxide or \/tmp\/zeroxide-UID)]:DIR:_files -/"
+  "--prometheus[serve the numbers at http\:\/\/HOST\:PORT\/metrics instead of showing them]:HOST:PORT:"
+  "--timeout[longest wait for an answer (default\: 2)]:SECONDS:"
+  "--key[your certificate with its secret key]:FILE:_files"
+  "--server-key[the collector\'s certificate, or its public key in Z85]:FILE:_files"
+  "(*)::the PID of an observable program, its endpoint, or the endpoint of a collector (default\: every observable program of this user):"
+)
+
+# guard to ensure default positional specs are added only once per session
+_shtab_zeroxide_top_defaults_added=0
+
 _shtab_zeroxide_topics_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
   "--timeout[longest wait for an answer (default\: 10)]:SECONDS:"
@@ -346,6 +367,7 @@ _shtab_zeroxide() {
         produce) _arguments -C -s $_shtab_zeroxide_produce_options ;;
         proxy) _arguments -C -s $_shtab_zeroxide_proxy_options ;;
         tail) _arguments -C -s $_shtab_zeroxide_tail_options ;;
+        top) _arguments -C -s $_shtab_zeroxide_top_options ;;
         topics) _arguments -C -s $_shtab_zeroxide_topics_options ;;
         verify) _arguments -C -s $_shtab_zeroxide_verify_options ;;
         version) _arguments -C -s $_shtab_zeroxide_version_options ;;

@@ -343,6 +343,9 @@ pub trait Pattern: Send {
 /// The type of the sockets that carry a monitor's events.
 pub(crate) const FOR_EVENTS: SocketType = SocketType::Pair;
 
+/// The type of the socket that answers observers.
+pub(crate) const FOR_ANSWERS: SocketType = SocketType::Rep;
+
 /// The type that the library shows to a ZAP handler, which it asks like a program would.
 pub(crate) const FOR_QUESTIONS: SocketType = SocketType::Req;
 

@@ -15,6 +15,7 @@ use super::post::Post;
 use super::returned::Returned;
 use super::totals::Totals;
 use crate::error::{Error, ErrorKind, Result};
+use crate::json::Json;
 use crate::options::Options;
 use crate::pace::{Rhythm, Waiting};
 use crate::patterns::{Counters, Pattern, PatternSpec, PipeSet};
@@ -28,6 +29,8 @@ use crate::sys::sync::{Arc, Mutex, OnceLock, Weak};
 /// The part of a socket that its handles, its sessions and its context share.
 pub(super) struct Core {
     me: Weak<Core>,
+    /// A number that no other socket of the context has had.
+    pub(super) serial: u64,
     pub(super) spec: &'static PatternSpec,
     pub(super) registry: Arc<Registry>,
     pub(super) signal: Signal,
@@ -101,6 +104,7 @@ impl Core {
         }
         let core = Arc::new_cyclic(|me| Core {
             me: me.clone(),
+            serial: registry.next_socket(),
             spec,
             registry: registry.clone(),
             signal: Signal::new(),
@@ -215,5 +219,9 @@ impl ContextUser for Core {
 
     fn on_context_end(&self) {
         self.close(None);
+    }
+
+    fn describe(&self, json: &mut Json, most_peers: usize) {
+        self.write_facts(json, most_peers);
     }
 }

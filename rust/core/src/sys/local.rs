@@ -16,6 +16,11 @@ pub(crate) struct Credentials {
     pub(crate) process: i32,
 }
 
+/// The user as whom this process acts.
+pub(crate) fn own_user() -> u32 {
+    rustix::process::geteuid().as_raw()
+}
+
 /// The process that connected, or that listened when this side connected.
 pub(crate) fn peer_credentials(fd: impl AsFd) -> io::Result<Credentials> {
     let peer = rustix::net::sockopt::socket_peercred(fd)?;

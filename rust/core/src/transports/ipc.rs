@@ -186,6 +186,11 @@ pub(super) fn endpoint(address: &SockAddr) -> String {
     }
 }
 
+/// The endpoint of a path.
+pub(crate) fn endpoint_of(path: &Path) -> String {
+    format!("ipc://{}", path.display())
+}
+
 fn socket_address(address: &str) -> Result<SockAddr> {
     let invalid = |why: &str| Err(Error::with(ErrorKind::Invalid, why));
     if address.is_empty() || address == "@" {

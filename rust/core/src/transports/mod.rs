@@ -20,6 +20,7 @@ use socket2::{SockAddr, SockRef};
 use zeroxide_proto::endpoint::Endpoint;
 use zeroxide_proto::socket_type::SocketType;
 
+pub(crate) use self::ipc::endpoint_of;
 use self::layers::{Layer, Layers};
 pub use self::messages::{Bound, Hold, MessagePipe, MessagePort, MessageTransport};
 use crate::error::{Error, ErrorKind, Result};

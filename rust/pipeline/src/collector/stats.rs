@@ -1,8 +1,9 @@
 //! Counters of a collector. Any thread may count, and any thread may read.
 
-use std::fmt::Write;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
+
+pub(super) use zeroxide::binding::Json;
 
 use crate::wire::Code;
 
@@ -160,97 +161,6 @@ fn seconds(microseconds: u64) -> String {
         microseconds / 1_000_000,
         microseconds % 1_000_000
     )
-}
-
-/// A JSON object under construction.
-#[derive(Debug)]
-pub(super) struct Json {
-    text: String,
-}
-
-impl Json {
-    /// Returns the text of an object whose fields `fill` writes.
-    pub fn build(fill: impl FnOnce(&mut Json)) -> String {
-        let mut json = Json {
-            text: String::with_capacity(2048),
-        };
-        json.braces(fill);
-        json.text
-    }
-
-    pub fn number(&mut self, name: &str, value: u64) {
-        self.raw(name, &value.to_string());
-    }
-
-    pub fn text(&mut self, name: &str, value: &str) {
-        self.name(name);
-        self.quoted(value);
-    }
-
-    pub fn object(&mut self, name: &str, fill: impl FnOnce(&mut Json)) {
-        self.name(name);
-        self.braces(fill);
-    }
-
-    pub fn flag(&mut self, name: &str, value: bool) {
-        self.raw(name, if value { "true" } else { "false" });
-    }
-
-    /// A list of objects: `fill` writes each.
-    pub fn list<T>(
-        &mut self,
-        name: &str,
-        items: impl IntoIterator<Item = T>,
-        mut fill: impl FnMut(&mut Json, T),
-    ) {
-        self.name(name);
-        self.text.push('[');
-        for (number, item) in items.into_iter().enumerate() {
-            if number > 0 {
-                self.text.push(',');
-            }
-            self.braces(|json| fill(json, item));
-        }
-        self.text.push(']');
-    }
-
-    /// Adds a value that is JSON already.
-    pub fn raw(&mut self, name: &str, value: &str) {
-        self.name(name);
-        self.text.push_str(value);
-    }
-
-    fn braces(&mut self, fill: impl FnOnce(&mut Json)) {
-        self.text.push('{');
-        fill(self);
-        self.text.push('}');
-    }
-
-    fn name(&mut self, name: &str) {
-        if !self.text.ends_with('{') {
-            self.text.push(',');
-        }
-        self.quoted(name);
-        self.text.push(':');
-    }
-
-    fn quoted(&mut self, text: &str) {
-        self.text.push('"');
-        for character in text.chars() {
-            match character {
-                '"' | '\\' => {
-                    self.text.push('\\');
-                    self.text.push(character);
-                }
-                control if u32::from(control) < 0x20 => {
-                    // Writing into a String cannot fail.
-                    let _ = write!(self.text, "\\u{:04x}", u32::from(control));
-                }
-                other => self.text.push(other),
-            }
-        }
-        self.text.push('"');
-    }
 }
 
 #[cfg(test)]

@@ -13,6 +13,7 @@ use zeroxide_proto::socket_type::SocketType;
 use self::raw::COMMAND;
 use super::*;
 use crate::error::Result;
+use crate::json::Json;
 use crate::monitor::{EventKind, MonitorEvent};
 use crate::options::{ContextOptions, Options};
 use crate::patterns::DropReason;
@@ -65,6 +66,8 @@ impl ContextUser for Near {
     fn on_context_shutdown(&self) {}
 
     fn on_context_end(&self) {}
+
+    fn describe(&self, _: &mut Json, _: usize) {}
 }
 
 impl PipeOwner for Near {

@@ -1,0 +1,145 @@
+"""An HTTP endpoint for Prometheus."""
+
+import socket
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from types import TracebackType
+from typing import Any, ClassVar, Self
+
+from .. import _checks
+from .._arguments import address as parse_address
+from ._snapshot import Snapshot, snapshot
+from ._text import OPENMETRICS, PROMETHEUS, render
+
+__all__ = ["MetricsServer", "Source", "serve"]
+
+# Where the numbers come from: processes, and collectors by endpoint.
+Source = Callable[[], tuple[Sequence[Snapshot], Mapping[str, Mapping[str, Any]]]]
+
+# How long a client may take for its request, in seconds.
+_PATIENCE = 10
+
+
+class MetricsServer:
+    """A running HTTP server, as `serve` returns it. As a ``with`` block, it closes at the end.
+
+    Args:
+        host: The host to listen at.
+        port: The port; 0 for a free one.
+        source: Returns the processes and, by endpoint, the collectors of each answer.
+
+    Source:
+        zeroxide only
+    """
+
+    def __init__(self, host: str, port: int, source: Source) -> None:
+        handler = type("Handler", (_Handler,), {"source": staticmethod(source)})
+        family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        server = type("Server", (_Server,), {"address_family": family})
+        self._server: ThreadingHTTPServer = server((host, port), handler)
+        self._is_closing = False
+        self._thread = threading.Thread(target=self._run, name="zeroxide/metrics", daemon=True)
+        self._thread.start()
+
+    def _run(self) -> None:
+        # Unlike `serve_forever`, this does not wake up while nothing happens.
+        while not self._is_closing:
+            self._server.handle_request()
+
+    @property
+    def url(self) -> str:
+        """The address of the metrics, as in ``http://127.0.0.1:9100/metrics``."""
+        host, port = self._server.server_address[:2]
+        shown = f"[{host!s}]" if ":" in str(host) else str(host)
+        return f"http://{shown}:{port}/metrics"
+
+    def close(self) -> None:
+        """Ends the server. Closing again does nothing."""
+        if not self._is_closing:
+            self._is_closing = True
+            # This wakes up the thread.
+            self._server.socket.shutdown(socket.SHUT_RDWR)
+            self._thread.join()
+            self._server.server_close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc_value: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+
+    def handle_error(self, request: object, client_address: object) -> None:
+        """Ignores it: clients may hang up."""
+
+
+class _Handler(BaseHTTPRequestHandler):
+    source: ClassVar[Source]
+    timeout = _PATIENCE
+
+    def do_GET(self) -> None:
+        path = self.path.partition("?")[0]
+        if path == "/":
+            self._reply(200, "text/plain; charset=utf-8", "the metrics are at /metrics\n")
+        elif path != "/metrics":
+            self._reply(404, "text/plain; charset=utf-8", "there is /metrics\n")
+        else:
+            is_open = "application/openmetrics-text" in self.headers.get("Accept", "")
+            snapshots, collectors = type(self).source()
+            text = render(snapshots, collectors, is_open=is_open)
+            self._reply(200, OPENMETRICS if is_open else PROMETHEUS, text)
+
+    def _reply(self, status: int, kind: str, text: str) -> None:
+        body = text.encode()
+        self.send_response(status)
+        self.send_header("Content-Type", kind)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, format: str, *args: Any) -> None:
+        """Requests are not logged."""
+
+
+def serve(address: str = "127.0.0.1:9100", *, peers: int = 0) -> MetricsServer:
+    """Serves the metrics of this process to Prometheus, at ``/metrics``.
+
+    It uses a thread, which sleeps between requests. Any program that can connect may read the
+    metrics, which name endpoints and addresses.
+
+    Args:
+        address: The host and port: ``127.0.0.1:9100``, ``0.0.0.0:9100`` for every interface,
+            ``127.0.0.1:*`` for a free port.
+        peers: The number of peers of each socket that get metrics of their own. Each peer is a
+            new time series, so this is not for peers that come and go.
+
+    Returns:
+        The server.
+
+    Raises:
+        OSError: The address cannot be used.
+        ValueError: `address` is not a host and port.
+
+    Example:
+        >>> with zmq.metrics.serve("127.0.0.1:*") as server:
+        ...     server.url.endswith("/metrics")
+        True
+
+    Source:
+        OpenMetrics 1.0.0, and Prometheus' text format 0.0.4
+    """
+    _checks.whole("peers", peers)
+    try:
+        host, port = parse_address(address)
+    except Exception as error:
+        raise ValueError(f"address: {error}") from None
+    return MetricsServer(host, port, lambda: ([snapshot(peers)], {}))

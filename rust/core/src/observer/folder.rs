@@ -1,0 +1,113 @@
+//! The folder of observers, which no other user can open.
+
+use std::env;
+use std::fs::{self, DirBuilder};
+use std::io;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
+use std::path::{Path, PathBuf};
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::sys::local;
+
+/// The permissions of others to open a folder, to list it, and to change it.
+const OTHERS: u32 = 0o077;
+const OTHERS_WRITE: u32 = 0o022;
+/// In a folder with this bit, as in `/tmp`, only the owner of a file can replace it.
+const STICKY: u32 = 0o1000;
+
+pub(super) fn default() -> PathBuf {
+    let runtime = env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from);
+    match runtime.filter(|folder| folder.is_absolute() && folder.is_dir()) {
+        Some(folder) => folder.join("zeroxide"),
+        None => env::temp_dir().join(format!("zeroxide-{}", local::own_user())),
+    }
+}
+
+/// Creates the folder, unless it exists, and checks that it is this user's alone.
+///
+/// # Errors
+/// `Access` if another user could open or replace it, and the system's errors.
+pub(super) fn make_private(folder: &Path) -> Result<()> {
+    let about = |error: io::Error| Error::from(error).about(folder.display());
+    match DirBuilder::new().mode(0o700).create(folder) {
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(about(error)),
+        _ => {}
+    }
+    let user = local::own_user();
+    // Not what a link points to: its owner could point it elsewhere.
+    let found = fs::symlink_metadata(folder).map_err(about)?;
+    let refuse = |why: &str| {
+        let text = format!("{}: {why}", folder.display());
+        Err(Error::with(ErrorKind::Access, text))
+    };
+    if !found.is_dir() {
+        return refuse("sockets are observed in a folder of your own, and this is none");
+    }
+    if found.uid() != user {
+        return refuse(
+            "sockets are observed in a folder of your own, and this one is another user's",
+        );
+    }
+    if found.mode() & OTHERS != 0 {
+        return refuse("other users may open this folder; run chmod 700 on it, or name another");
+    }
+    let parent = match folder.parent() {
+        Some(parent) if parent.as_os_str().is_empty() => Path::new("."),
+        Some(parent) => parent,
+        None => folder,
+    };
+    let above = fs::metadata(parent).map_err(about)?;
+    let is_ours = above.uid() == user || above.uid() == 0;
+    let is_open = above.mode() & OTHERS_WRITE != 0 && above.mode() & STICKY == 0;
+    if !is_ours || is_open {
+        return refuse(
+            "other users may replace this folder; name one in a folder that they cannot write",
+        );
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::Permissions;
+    use std::os::unix::fs::{PermissionsExt, symlink};
+
+    use super::*;
+
+    #[test]
+    fn a_folder_that_others_can_open_or_replace_is_refused() {
+        let root = env::temp_dir().join(format!("zeroxide-folder-{}", std::process::id()));
+        DirBuilder::new().mode(0o700).create(&root).unwrap();
+        let set = |path: &Path, mode| fs::set_permissions(path, Permissions::from_mode(mode));
+        let refusal = |path: &Path| make_private(path).unwrap_err().to_string();
+
+        let folder = root.join("new");
+        make_private(&folder).unwrap();
+        assert_eq!(fs::metadata(&folder).unwrap().mode() & 0o777, 0o700);
+        make_private(&folder).unwrap();
+
+        set(&folder, 0o710).unwrap();
+        assert!(
+            refusal(&folder).contains("chmod 700"),
+            "{}",
+            refusal(&folder)
+        );
+        set(&folder, 0o700).unwrap();
+
+        let link = root.join("link");
+        symlink(&folder, &link).unwrap();
+        assert!(
+            refusal(&link).contains("this is none"),
+            "{}",
+            refusal(&link)
+        );
+
+        set(&root, 0o777).unwrap();
+        assert!(refusal(&folder).contains("replace"), "{}", refusal(&folder));
+        set(&root, 0o1777).unwrap();
+        make_private(&folder).unwrap();
+
+        set(&root, 0o700).unwrap();
+        fs::remove_dir_all(&root).unwrap();
+    }
+}
