@@ -34,7 +34,7 @@ const CRATES: &[(&str, &[&str])] = &[
 const CORE: &[&[&str]] = &[
     &["json", "sys"],
     &["error"],
-    &["access"],
+    &["access", "undelivered"],
     &["options"],
     &["pace"],
     &["signal", "resolver"],
@@ -96,6 +96,7 @@ const PYTHON: &[&[&str]] = &[
         "_optional",
         "_typing",
         "_closing",
+        "_undelivered",
     ],
     &["_constant_texts", "_option_names"],
     &["_enums"],

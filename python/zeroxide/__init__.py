@@ -62,6 +62,7 @@ from .version import (
 if TYPE_CHECKING:
     # For type checkers: at run time, `__getattr__` imports these when they are used.
     from . import asyncio, auth, decorators, devices, log, metrics, pipeline, ssh, utils  # noqa: F401
+    from ._undelivered import Undelivered, UndeliveredPeer
     from .events import SocketEvent, SocketEvents
     from .pipeline import Client as Client
     from .pipeline import Producer as Producer
@@ -96,6 +97,8 @@ __all__ = [
     "Stopwatch",
     "SyncContext",
     "SyncSocket",
+    "Undelivered",
+    "UndeliveredPeer",
     "UntrustedPickle",
     "ZMQBaseError",
     "ZMQBindError",
@@ -144,6 +147,8 @@ _NAMES = {
     "Producer": "pipeline",
     "SocketEvent": "events",
     "SocketEvents": "events",
+    "Undelivered": "_undelivered",
+    "UndeliveredPeer": "_undelivered",
 }
 _OLD_MODULES = {"backend", "sugar"}
 

@@ -41,6 +41,7 @@ if TYPE_CHECKING:
         SocketArguments,
         TrackArgument,
     )
+    from ._undelivered import Undelivered
 else:
     Future = asyncio.Future  # at run time, only annotations name it
 
@@ -580,19 +581,51 @@ class _AsyncSocket(_Async, _native.AsyncSocket, Socket[Any]):
         """A blocking handle of this socket."""
         return Socket(shadow=self)
 
-    def close(self, linger: int | None = None) -> None:
+    @overload  # type: ignore[override]
+    def close(self, linger: int | None = None) -> None: ...
+    @overload
+    def close(self, *, timeout: float) -> "Future[Undelivered]": ...
+    @overload
+    def close(
+        self, linger: int | None = None, *, timeout: float | None = None
+    ) -> "Future[Undelivered] | None": ...
+    def close(
+        self, linger: int | None = None, *, timeout: float | None = None
+    ) -> "Future[Undelivered] | None":
         """Closes the socket and all its handles; calls that wait are cancelled.
+
+        With a `timeout`, the result is a future: ``await socket.close(timeout=1000)`` waits until
+        all messages are delivered, and returns what was not delivered, and to whom. The socket is
+        closed when the call returns. A thread of the loop's executor waits.
 
         Args:
             linger: How long the context keeps sending queued messages, in ms. -1 means no limit,
                 and None the value of the option ``LINGER``.
+            timeout: How long to wait until they are delivered, in ms, after which the rest is given
+                up. A negative number means no limit, and None that the call does not wait.
+
+        Returns:
+            A future of what was not delivered. None without a `timeout`.
+
+        Raises:
+            TypeError: Both `linger` and `timeout` are given.
 
         Source:
-            pyzmq's ``zmq.asyncio.Socket.close``
+            pyzmq's ``zmq.asyncio.Socket.close``; `timeout` is zeroxide's
         """
+        if timeout is None or linger is not None:
+            self._forget_calls()
+            super().close(linger, timeout=timeout)
+            return None
+        loop = asyncio.get_running_loop()
+        self._forget_calls()
+        self._close_within(timeout, True)
+        close = functools.partial(super().close, timeout=timeout)
+        return cast("Future[Undelivered]", loop.run_in_executor(None, close))
+
+    def _forget_calls(self) -> None:
         if not self.closed:
             self._abandon()
-        super().close(linger)
 
     def __del__(self) -> None:
         self._abandon()

@@ -14,13 +14,14 @@ before its loop runs, and can be used in another loop later.
 """
 
 import asyncio
+import functools
 import importlib
 import selectors
 import sys
 import warnings
 from collections.abc import Callable
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self, overload
 
 from . import _future
 from ._exports import exports_only
@@ -29,6 +30,7 @@ from .context import Context as _Context
 from .error import ProactorSelectorThreadWarning as ProactorSelectorThreadWarning
 
 if TYPE_CHECKING:
+    from ._undelivered import Undelivered
     from .pipeline import AsyncClient as Client
     from .pipeline import AsyncProducer as Producer
 
@@ -118,6 +120,34 @@ class Context(_Context[Socket]):
     _socket_class: ClassVar[type[Any]] = Socket
     # Not the instance of blocking contexts.
     _instance: ClassVar[Any] = None
+
+    @overload  # type: ignore[override]
+    def term(self) -> None: ...
+    @overload
+    def term(self, *, timeout: float) -> "asyncio.Future[Undelivered]": ...
+    @overload
+    def term(self, *, timeout: float | None = None) -> "asyncio.Future[Undelivered] | None": ...
+    def term(self, *, timeout: float | None = None) -> "asyncio.Future[Undelivered] | None":
+        """Waits until every socket is closed and its messages are sent, then ends the context.
+
+        With a `timeout`, the result is a future: ``await context.term(timeout=1000)`` waits, and
+        returns what was not delivered, and to whom. A thread of the loop's executor waits.
+
+        Args:
+            timeout: How long to wait, in ms; see `zeroxide.Context.term`.
+
+        Returns:
+            A future of what was not delivered. None without a `timeout`.
+
+        Source:
+            pyzmq's ``zmq.asyncio.Context.term``; `timeout` is zeroxide's
+        """
+        if timeout is None:
+            return super().term()
+        loop = asyncio.get_running_loop()
+        self.shutdown()
+        term: Callable[[], Undelivered] = functools.partial(super().term, timeout=timeout)  # type: ignore[assignment]
+        return loop.run_in_executor(None, term)
 
     async def __aenter__(self) -> Self:
         return self

@@ -41,6 +41,7 @@ _S = TypeVar("_S", bound="Socket[Any]")
 
 if TYPE_CHECKING:
     from ._option_names import ContextOptions, SocketOptions
+    from ._undelivered import Undelivered
 
     class _Attributes(_native.Context, ContextOptions, SocketOptions):
         """The options of a context, and the defaults of its sockets' options."""
@@ -268,6 +269,48 @@ class Context(_Attributes, Generic[SocketT_co]):
 
     # ---- the end --------------------------------------------------------------------
 
+    @overload
+    def term(self) -> None: ...
+    @overload
+    def term(self, *, timeout: float) -> "Undelivered": ...
+    @overload
+    def term(self, *, timeout: float | None = None) -> "Undelivered | None": ...
+    def term(self, *, timeout: float | None = None) -> "Undelivered | None":
+        """Waits until every socket is closed and its messages are sent, then ends the context.
+
+        Messages that cannot be sent are given up after the ``LINGER`` time of their socket.
+        Calls that wait on sockets of this context raise `ContextTerminated`. A signal handler
+        that raises interrupts the wait; calling `term` again continues it.
+
+        With a `timeout`, the call returns what was not delivered, and to whom. When the time is
+        up, sockets that are still open are closed, and what they could not send is given up. The
+        report has what all sockets of the context gave up when they were closed, also before this
+        call.
+
+        Args:
+            timeout: How long to wait, in ms. A negative number means no limit, and so does None.
+
+        Returns:
+            What was not delivered, which is false if all was. None without a `timeout`.
+
+        Raises:
+            ContextTerminated: Never by this call, but by calls that wait on the context's
+                sockets in other threads.
+
+        Example:
+            >>> with zmq.Context() as ctx:
+            ...     ctx.term(timeout=1000)
+            <Undelivered: everything was delivered>
+
+        Source:
+            zmq_ctx_term(3); pyzmq's ``Context.term``; `timeout` is zeroxide's
+        """
+        if timeout is None:
+            return super().term()
+        from ._undelivered import reported
+
+        return reported(self._term_within(timeout))
+
     def destroy(self, linger: int | None = None) -> None:
         """Closes all sockets of the context, and terminates it.
 
@@ -305,9 +348,11 @@ class Context(_Attributes, Generic[SocketT_co]):
     def _terminate_implicitly(self) -> None:
         """Closes everything without waiting for a peer that does not take its messages."""
         self._close_sockets()
-        left = self._term_idle(IDLE_MS)
+        left: dict[str, int] = {}
+        for endpoint, _, _, messages, _ in self._term_idle(IDLE_MS):
+            left[endpoint] = left.get(endpoint, 0) + messages
         if left and sys.stderr is not None:
-            parts = ", ".join(f"{n} to {peer}" for peer, n in left.items())
+            parts = ", ".join(f"{n} to {endpoint}" for endpoint, n in left.items())
             print(
                 f"zeroxide: gave up sending after {IDLE_MS / 1000:g} s without"
                 f" progress, messages lost: {parts}",

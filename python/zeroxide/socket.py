@@ -18,6 +18,7 @@ from typing import (
     TypeAlias,
     TypeVar,
     cast,
+    overload,
 )
 
 from . import _checks, _native, as_zmq
@@ -37,6 +38,7 @@ from .constants import (
 from .error import ZMQBindError, ZMQError
 
 if TYPE_CHECKING:
+    from ._undelivered import Undelivered
     from .context import Context
     from .events import SocketEvents
 
@@ -200,28 +202,59 @@ class Socket(OptionCalls, TableMessages, Generic[ReturnT_co]):
     def __reduce__(self) -> str:
         raise TypeError(f"{self!r} cannot be pickled: make a new one where it is used")
 
-    def close(self, linger: int | None = None) -> None:
+    @overload
+    def close(self, linger: int | None = None) -> None: ...
+    @overload
+    def close(self, *, timeout: float) -> "Undelivered": ...
+    @overload
+    def close(
+        self, linger: int | None = None, *, timeout: float | None = None
+    ) -> "Undelivered | None": ...
+    def close(
+        self, linger: int | None = None, *, timeout: float | None = None
+    ) -> "Undelivered | None":
         """Closes the socket and all its handles.
 
         Calls that wait on the socket in other threads raise `ZMQError`. Closing again does
         nothing.
 
+        With a `timeout`, the call waits until all messages are delivered, and returns what was
+        not delivered, and to whom. When the time is up, the rest is given up: the timeout
+        replaces ``LINGER``. A message is delivered when the kernel has taken it and its connection
+        has not broken since; over inproc, when it is in the queue of the other socket. `stats`
+        counts the messages that were lost with earlier connections, and the report does not.
+
         Args:
             linger: How long the context keeps sending queued messages, in ms. -1 means no limit,
                 and None the value of the option ``LINGER``.
+            timeout: How long to wait until they are delivered, in ms. A negative number means no
+                limit, and None that the call does not wait.
+
+        Returns:
+            What was not delivered, which is false if all was. None without a `timeout`.
+
+        Raises:
+            TypeError: Both `linger` and `timeout` are given.
 
         Example:
-            >>> push.close(linger=0)
+            >>> push.close(timeout=1000)
+            <Undelivered: everything was delivered>
             >>> push.closed
             True
 
         Source:
-            zmq_close(3); pyzmq's ``Socket.close``
+            zmq_close(3); pyzmq's ``Socket.close``; `timeout` is zeroxide's
         """
+        if timeout is not None and linger is not None:
+            raise TypeError("close takes linger or timeout, which replaces it, but not both")
         context = self.__dict__.get("context")
         if context is not None:
             context._rm_socket(self)
-        super().close(linger)
+        if timeout is None:
+            return super().close(linger)
+        from ._undelivered import reported
+
+        return reported(self._close_within(timeout))
 
     def __enter__(self) -> Self:
         return self

@@ -128,16 +128,10 @@ class Socket(_AsyncTornado, _future._AsyncSocket):
         if loop is not None and registered is not None and not _is_closed(loop):
             loop.remove_handler(registered)
 
-    def close(self, linger: int | None = None) -> None:
-        """Closes the socket and all its handles; calls that wait are cancelled.
-
-        Args:
-            linger: How long the context keeps sending queued messages, in ms. -1 means no limit,
-                and None the value of the option ``LINGER``.
-        """
+    def _forget_calls(self) -> None:
         # Even if another handle has closed it.
         self._leave_loop()
-        super().close(linger)
+        super()._forget_calls()
 
     def _abandon(self) -> None:
         self._leave_loop()

@@ -33,6 +33,9 @@ from ..socket import Socket as _BlockingSocket
 from .poll import _Poller, patiently
 from .waiting import Waiting, in_thread, others
 
+if TYPE_CHECKING:
+    from .._undelivered import Undelivered
+
 __all__ = ["_Context", "_Socket"]
 
 
@@ -292,11 +295,15 @@ class _Socket(_BlockingSocket[bytes]):
         _tell_of_timeouts(option)
         super().set(option, optval)
 
-    def close(self, linger: int | None = None) -> None:
-        super().close(linger)
+    def close(  # type: ignore[override]
+        self, linger: int | None = None, *, timeout: float | None = None
+    ) -> "Undelivered | None":
+        close = partial(super().close, linger, timeout=timeout)
+        left: Undelivered | None = close() if timeout is None else in_thread(close)
         waiting, self._waiting = self._waiting, None
         for here in list((waiting or {}).values()):
             here.close()
+        return left
 
 
 def _parts(given: Any) -> Any:
@@ -342,5 +349,5 @@ class _Context(_BlockingContext[_Socket]):
     # Not the class of blocking contexts.
     _instance: ClassVar[Any] = None
 
-    def term(self) -> None:
-        in_thread(super().term)
+    def term(self, *, timeout: float | None = None) -> "Undelivered | None":  # type: ignore[override]
+        return in_thread(partial(super().term, timeout=timeout))

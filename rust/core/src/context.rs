@@ -18,9 +18,13 @@ use crate::socket::Socket;
 use crate::sys::clock;
 use crate::sys::thread::{self, ThreadSettings};
 use crate::transports::{MessageTransport, Transport};
+use crate::undelivered::Undelivered;
 
 /// The interval at which an implicit termination checks whether bytes still move.
 const PROGRESS_STEP: Duration = Duration::from_millis(50);
+
+/// How long the end of a context waits for objects that have to end at once.
+const GRACE: Duration = Duration::from_millis(500);
 
 /// A context: I/O threads and the names of inproc endpoints. Clones are the same context. Contexts are independent of
 /// each other.
@@ -202,35 +206,97 @@ impl Context {
         }
     }
 
+    /// Terminates the context within `timeout` (`None` = no limit), and returns what was not delivered, and to whom.
+    ///
+    /// Like [`term`](Self::term), this waits until every socket is closed by its owner and its messages are delivered or
+    /// its LINGER has expired. When the time is up, the sockets that are still open are closed, what is left to be
+    /// delivered is given up, and the context ends. The report has what all closed sockets of the context gave up, also
+    /// before this call.
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// # use zeroxide::{Context, SocketType, Wait};
+    /// # fn main() -> zeroxide::Result<()> {
+    /// let context = Context::new();
+    /// let push = context.socket(SocketType::Push)?;
+    /// push.connect("tcp://127.0.0.1:9")?;
+    /// push.send("lost", Wait::Forever)?;
+    /// push.close(None);
+    /// let undelivered = context.term_within(Some(Duration::from_millis(10)))?;
+    /// assert_eq!(undelivered.messages(), 1);
+    /// assert_eq!(undelivered.peers[0].endpoint, "tcp://127.0.0.1:9");
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// `Interrupted` if a signal handler ran: call again with the rest of the time. `Forked`.
+    pub fn term_within(&self, timeout: Option<Duration>) -> Result<Undelivered> {
+        let deadline = timeout.and_then(|timeout| clock::now().checked_add(timeout));
+        self.term_by(deadline, deadline)
+    }
+
+    /// Like [`term_within`](Self::term_within), for callers that wait in steps: waits no longer than `until`.
+    ///
+    /// # Errors
+    /// As for [`term_within`](Self::term_within), and `Again` if `until` has passed and `deadline` has not.
+    #[doc(hidden)]
+    pub fn term_by(
+        &self,
+        deadline: Option<Instant>,
+        until: Option<Instant>,
+    ) -> Result<Undelivered> {
+        if self.has_ended() {
+            return Ok(self.registry().given_up());
+        }
+        match self.term_until(earlier(deadline, until)) {
+            Err(error) if error.kind() == ErrorKind::Again => {}
+            outcome => return outcome.map(|()| self.registry().given_up()),
+        }
+        let now = clock::now();
+        if deadline.is_none_or(|at| at > now) {
+            return Err(Error::new(ErrorKind::Again));
+        }
+        let registry = self.registry();
+        registry.close_sockets(Some(Duration::ZERO));
+        registry.end_deliveries_by(now, None);
+        if registry.wait_idle(Some(now + GRACE)) == Woken::Interrupted {
+            return Err(Error::new(ErrorKind::Interrupted));
+        }
+        // Sessions that have not ended by now give up in here.
+        registry.end();
+        Ok(registry.given_up())
+    }
+
     /// Whether the context has ended: a termination succeeded, or gave up.
     pub fn has_ended(&self) -> bool {
         self.registry().has_ended()
     }
 
     /// Terminates the context for an exiting program that did not do so itself: closes every socket with its own
-    /// LINGER, waits while bytes move, gives up after `patience` without progress, and returns the undelivered messages
-    /// by endpoint. The time counts from the shutdown, so several contexts that are shut down first and then ended one
+    /// LINGER, waits while bytes move, gives up after `patience` without progress, and returns what was not delivered by
+    /// then. The time counts from the shutdown, so several contexts that are shut down first and then ended one
     /// after the other share it.
     ///
     /// # Errors
     /// `Interrupted` if a signal handler ran: call again. `Forked`.
-    pub fn term_idle(&self, patience: Duration) -> Result<Vec<(String, u64)>> {
+    pub fn term_idle(&self, patience: Duration) -> Result<Undelivered> {
         self.check_process()?;
         let registry = self.registry();
         registry.shut_down();
-        registry.close_sockets();
+        registry.close_sockets(None);
         loop {
             let rest = patience.saturating_sub(registry.without_progress());
             match registry.wait_idle(Some(clock::now() + rest.min(PROGRESS_STEP))) {
                 Woken::Notified => {
                     registry.end();
-                    return Ok(Vec::new());
+                    return Ok(Undelivered::default());
                 }
                 Woken::Interrupted => return Err(Error::new(ErrorKind::Interrupted)),
                 Woken::TimedOut => {}
             }
             if registry.without_progress() >= patience {
-                let left = registry.undelivered();
+                let left = registry.undelivered(None);
                 registry.end();
                 return Ok(left);
             }
@@ -254,6 +320,13 @@ macro_rules! methods {
 }
 
 context_options!(methods);
+
+fn earlier(a: Option<Instant>, b: Option<Instant>) -> Option<Instant> {
+    match (a, b) {
+        (Some(a), Some(b)) => Some(a.min(b)),
+        (a, b) => a.or(b),
+    }
+}
 
 impl fmt::Debug for Context {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -234,8 +234,8 @@
 //!
 //! [`poll_recv`](Socket::poll_recv), [`poll_send`](Socket::poll_send) and [`poll_send_ready`](Socket::poll_send_ready) are for
 //! code that is polled itself. With the feature `futures`, `Socket::stream` and `Socket::sink` return a `Stream` and a `Sink`.
-//! Everything else returns at once, except [`Context::term`], [`Socket::flush`] and the calls that take a [`Wait`]: run
-//! these in a thread for blocking work.
+//! Everything else returns at once, except [`Context::term`], [`Socket::flush`], their forms with a time limit and the
+//! calls that take a [`Wait`]: run these in a thread for blocking work.
 //!
 //! # Extensions
 //!
@@ -292,6 +292,7 @@ mod signal;
 mod socket;
 mod sys;
 mod transports;
+mod undelivered;
 mod watcher;
 mod zap;
 
@@ -317,6 +318,7 @@ pub use crate::socket::{
 #[cfg(feature = "futures")]
 pub use crate::socket::{MessageSink, MessageStream};
 pub use crate::transports::{Bound, Hold, MessagePipe, MessagePort, MessageTransport};
+pub use crate::undelivered::{Undelivered, UndeliveredPeer};
 pub use crate::watcher::Watcher;
 pub use zeroxide_proto::engine::PeerInfo;
 pub use zeroxide_proto::frame::{Frame, FrameKind};

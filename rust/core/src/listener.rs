@@ -468,7 +468,7 @@ mod tests {
     impl ContextUser for Port {
         fn on_context_shutdown(&self) {}
 
-        fn on_context_end(&self) {}
+        fn on_context_end(&self, _: Option<Duration>) {}
 
         fn describe(&self, _: &mut Json, _: usize) {}
     }

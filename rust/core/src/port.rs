@@ -5,6 +5,8 @@ use std::any::Any;
 use crate::monitor::{EventKind, MonitorEvent};
 use crate::patterns::{DropReason, Side};
 use crate::pipe::Pipe;
+use crate::sys::sync::Arc;
+use crate::undelivered::UndeliveredPeer;
 
 /// The origin of a pipe.
 #[derive(Clone, Copy, Debug)]
@@ -26,6 +28,18 @@ pub(crate) trait SocketPort: Send + Sync {
     /// Counts `count` lost messages that no pipe of the socket can report, because the socket has closed its end.
     fn count_drop(&self, reason: DropReason, count: u64);
 
+    /// Counts the messages that a peer did not get although the socket had closed its end and waited for them, and
+    /// keeps them for the socket's report.
+    fn give_up(&self, reason: DropReason, left: UndeliveredPeer) {
+        self.count_drop(reason, left.messages);
+    }
+
+    /// A connection to a peer begins. The socket's report waits for its end.
+    fn begin_delivery(&self) {}
+
+    /// A connection to a peer has ended, and nothing is left of what it had to deliver.
+    fn end_delivery(&self) {}
+
     /// Whether so many messages of departed peers wait to be received that no more peers should be admitted.
     fn is_backlogged(&self) -> bool;
 
@@ -38,5 +52,21 @@ pub(crate) trait SocketPort: Send + Sync {
     /// Keeps the context from ending until the result is dropped.
     fn hold_context(&self) -> Box<dyn Any + Send + Sync> {
         Box::new(())
+    }
+}
+
+/// Counts a connection as one that the report of its socket waits for, until it is dropped.
+pub(crate) struct Delivery(Arc<dyn SocketPort>);
+
+impl Delivery {
+    pub(crate) fn begin(port: &Arc<dyn SocketPort>) -> Delivery {
+        port.begin_delivery();
+        Delivery(port.clone())
+    }
+}
+
+impl Drop for Delivery {
+    fn drop(&mut self) {
+        self.0.end_delivery();
     }
 }

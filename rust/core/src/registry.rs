@@ -18,6 +18,7 @@ use crate::io_thread::{self, IoHandle};
 use crate::json::Json;
 use crate::options::{ContextOptions, Mechanisms};
 use crate::patterns::Patterns;
+use crate::port::SocketPort;
 use crate::resolver::Resolver;
 use crate::signal::{Signal, Woken};
 use crate::sys::clock;
@@ -26,6 +27,7 @@ use crate::sys::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use crate::sys::sync::thread::JoinHandle;
 use crate::sys::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use crate::transports::Transports;
+use crate::undelivered::{Tally, Undelivered, UndeliveredPeer};
 
 /// See the module text.
 pub(crate) struct Registry {
@@ -45,6 +47,8 @@ pub(crate) struct Registry {
     moved: AtomicU64,
     requests: AtomicU64,
     serials: AtomicU64,
+    /// What sockets have given up since they were closed.
+    given_up: Mutex<Tally>,
     pub(crate) transports: Transports,
     pub(crate) patterns: Patterns,
     pub(crate) mechanisms: Mechanisms,
@@ -56,7 +60,7 @@ struct Inner {
     options: ContextOptions,
     threads: Vec<IoThread>,
     sockets: Slab<Weak<dyn ContextUser>>,
-    undelivered: Slab<Weak<dyn Undelivered>>,
+    deliverers: Slab<(SocketKey, Weak<dyn Deliverer>)>,
 }
 
 struct IoThread {
@@ -77,22 +81,35 @@ fn generous() -> u64 {
 pub(crate) trait ContextUser: Send + Sync {
     /// The context was shut down. Every blocked call and every later call fails.
     fn on_context_shutdown(&self);
-    /// The context ends although the sockets' owners have not closed them. The socket must close.
-    fn on_context_end(&self);
+    /// The context ends although the sockets' owners have not closed them. The socket must close, with `linger` or, if
+    /// that is `None`, with its own LINGER.
+    fn on_context_end(&self, linger: Option<Duration>);
     /// Writes the facts about the socket that an observer of this process answers, with at most `most_peers` of its peers.
     fn describe(&self, json: &mut Json, most_peers: usize);
 }
 
 /// An object that may still hold messages that the application considers sent.
-pub(crate) trait Undelivered: Send + Sync {
-    /// Returns the endpoint, and how many messages (complete or begun) have not been transmitted to it.
-    fn undelivered(&self) -> (String, u64);
+pub(crate) trait Deliverer: Send + Sync {
+    /// Returns the messages (complete or begun) that have not been transmitted to the peer.
+    fn undelivered(&self) -> UndeliveredPeer;
+    /// Makes the object end at `deadline` at the latest.
+    fn end_by(&self, deadline: Instant);
+}
+
+/// Identifies a socket among those of all contexts.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) struct SocketKey(usize);
+
+impl SocketKey {
+    pub(crate) fn of(port: &Arc<dyn SocketPort>) -> SocketKey {
+        SocketKey(Arc::as_ptr(port).cast::<()>() as usize)
+    }
 }
 
 /// Counts its owner as alive for the context until it is dropped.
 pub(crate) struct LiveGuard {
     registry: Arc<Registry>,
-    undelivered: Option<usize>,
+    deliverer: Option<usize>,
     load: Option<Arc<AtomicUsize>>,
 }
 
@@ -108,7 +125,7 @@ impl Registry {
                 options,
                 threads: Vec::new(),
                 sockets: Slab::new(),
-                undelivered: Slab::new(),
+                deliverers: Slab::new(),
             }),
             life: LifeCell::new(),
             live: AtomicUsize::new(0),
@@ -118,6 +135,7 @@ impl Registry {
             moved: AtomicU64::new(0),
             requests: AtomicU64::new(1),
             serials: AtomicU64::new(1),
+            given_up: Mutex::default(),
             transports: Transports::new(),
             patterns: Patterns::new(),
             mechanisms: Mechanisms::default(),
@@ -245,7 +263,7 @@ impl Registry {
         self.live.fetch_add(1, Ordering::SeqCst);
         LiveGuard {
             registry: self.clone(),
-            undelivered: None,
+            deliverer: None,
             load: None,
         }
     }
@@ -261,10 +279,10 @@ impl Registry {
         self.transports.on_shutdown();
     }
 
-    /// Closes every socket, each with its own LINGER.
-    pub(crate) fn close_sockets(&self) {
+    /// Closes every socket with `linger` or, if that is `None`, each with its own LINGER.
+    pub(crate) fn close_sockets(&self, linger: Option<Duration>) {
         for user in self.users() {
-            user.on_context_end();
+            user.on_context_end(linger);
         }
     }
 
@@ -323,24 +341,48 @@ impl Registry {
         clock::since(self.born).saturating_sub(moved)
     }
 
-    /// Returns the number of messages that have not been transmitted, by endpoint.
-    pub(crate) fn undelivered(&self) -> Vec<(String, u64)> {
-        let holders: Vec<_> = self
-            .inner()
-            .undelivered
+    /// Returns the messages that have not been transmitted yet: those of one socket, or of all.
+    pub(crate) fn undelivered(&self, socket: Option<SocketKey>) -> Undelivered {
+        let mut tally = Tally::default();
+        for deliverer in self.deliverers(socket) {
+            tally.add(&deliverer.undelivered());
+        }
+        tally.report()
+    }
+
+    /// Limits the time for delivering what is left: of one socket, or of all.
+    pub(crate) fn end_deliveries_by(&self, deadline: Instant, socket: Option<SocketKey>) {
+        for deliverer in self.deliverers(socket) {
+            deliverer.end_by(deadline);
+        }
+    }
+
+    fn deliverers(&self, socket: Option<SocketKey>) -> Vec<Arc<dyn Deliverer>> {
+        self.inner()
+            .deliverers
             .iter()
-            .filter_map(|(_, holder)| holder.upgrade())
-            .collect();
-        holders
-            .iter()
-            .map(|holder| holder.undelivered())
-            .filter(|(_, count)| *count > 0)
+            .filter(|(_, (of, _))| socket.is_none_or(|socket| socket == *of))
+            .filter_map(|(_, (_, deliverer))| deliverer.upgrade())
             .collect()
     }
 
     /// Returns a number that no other socket of this context has.
     pub(crate) fn next_socket(&self) -> u64 {
         self.serials.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// Keeps what a socket has given up since it was closed.
+    pub(crate) fn note_given_up(&self, left: &UndeliveredPeer) {
+        self.tally().add(left);
+    }
+
+    /// Returns all that sockets have given up since they were closed.
+    pub(crate) fn given_up(&self) -> Undelivered {
+        self.tally().report()
+    }
+
+    fn tally(&self) -> MutexGuard<'_, Tally> {
+        self.given_up.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Returns a new number for a request to the ZAP handler.
@@ -350,16 +392,17 @@ impl Registry {
 }
 
 impl LiveGuard {
-    /// Lets the context ask this holder how many messages it has not delivered.
-    pub(crate) fn report(&mut self, holder: Weak<dyn Undelivered>) {
-        self.undelivered = Some(self.registry.inner().undelivered.insert(holder));
+    /// Lets the context ask this object what it has not delivered for the socket.
+    pub(crate) fn report(&mut self, socket: SocketKey, deliverer: Weak<dyn Deliverer>) {
+        let deliverers = &mut self.registry.inner().deliverers;
+        self.deliverer = Some(deliverers.insert((socket, deliverer)));
     }
 }
 
 impl Drop for LiveGuard {
     fn drop(&mut self) {
-        if let Some(key) = self.undelivered {
-            self.registry.inner().undelivered.try_remove(key);
+        if let Some(key) = self.deliverer {
+            self.registry.inner().deliverers.try_remove(key);
         }
         if let Some(load) = &self.load {
             load.fetch_sub(1, Ordering::Relaxed);

@@ -50,14 +50,15 @@ use crate::monitor::{EventKind, MonitorEvent, Party};
 use crate::options::Options;
 use crate::pace::Writing;
 use crate::pipe::{Limit, Line, Pipe, PipeConfig, PipeEvent, PipeId, PipeOwner};
-use crate::port::SocketPort;
+use crate::port::{Delivery, SocketPort};
 use crate::reactor::{End, EventHandler, Reactor, Token};
-use crate::registry::{LiveGuard, Registry, Undelivered};
+use crate::registry::{Deliverer, LiveGuard, Registry, SocketKey};
 use crate::sys::selector::Readiness;
 use crate::sys::sync::atomic::{AtomicBool, Ordering};
 use crate::sys::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use crate::sys::{chance, clock};
 use crate::transports::{ByteTransport, Stream, Target};
+use crate::undelivered::UndeliveredPeer;
 
 /// See the module text.
 pub(crate) struct Session {
@@ -98,6 +99,8 @@ struct State {
     share: Option<Share>,
     /// Counts the session as alive for the context until the session ends.
     guard: Option<LiveGuard>,
+    /// Makes the socket's report wait for the end of the session.
+    delivery: Option<Delivery>,
 }
 
 enum Link {
@@ -119,6 +122,7 @@ enum Link {
     Draining {
         stream: Stream,
         until: Instant,
+        sent: Sent,
     },
 }
 
@@ -143,6 +147,13 @@ struct Connection {
     greeted: u64,
     tail: Tail,
     pulse: Pulse,
+}
+
+/// The messages that have left a connection.
+struct Sent {
+    tail: Tail,
+    /// Number of messages of the application.
+    messages: u64,
 }
 
 impl Session {
@@ -219,16 +230,18 @@ impl Session {
                 backlog: Backlog::default(),
                 share: None,
                 guard: Some(seed.guard),
+                delivery: None,
             }),
         });
         let mut state = session.lock();
+        state.delivery = Some(Delivery::begin(&session.port));
         state.share = Some(session.registry.budget.join());
         if let Some(pipe) = pipe {
             session.adopt(&mut state, pipe);
         }
         if let Some(guard) = &mut state.guard {
-            let holder: Weak<Session> = session.me.clone();
-            guard.report(holder);
+            let deliverer: Weak<Session> = session.me.clone();
+            guard.report(SocketKey::of(&session.port), deliverer);
         }
         drop(state);
         session
@@ -285,6 +298,22 @@ impl Session {
     fn lock(&self) -> MutexGuard<'_, State> {
         // After a panic under this lock, `on_end` ends the session, and the remaining state is only dropped.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Describes what the peer did not get.
+    fn left(&self, messages: u64, bytes: u64) -> UndeliveredPeer {
+        let party = self.party();
+        UndeliveredPeer {
+            endpoint: self.endpoint.clone(),
+            address: party.address.clone(),
+            routing_id: party
+                .peer
+                .as_ref()
+                .map(|peer| peer.routing_id.clone())
+                .unwrap_or_default(),
+            messages,
+            bytes,
+        }
     }
 
     fn adopt(&self, state: &mut State, pipe: Pipe) {
@@ -387,13 +416,17 @@ impl State {
         self.link = link;
     }
 
-    /// Number of messages, complete or begun, that have not been transmitted.
-    fn undelivered(&self) -> u64 {
-        let begun = match &self.link {
-            Link::Up(up) => up.stranded(),
-            _ => 0,
+    /// Number of messages, complete or begun, that have not been transmitted, and of their bytes.
+    fn undelivered(&self) -> (u64, u64) {
+        let (begun, begun_bytes) = match &self.link {
+            Link::Up(up) => (up.stranded(), up.engine.backlog() as u64),
+            _ => (0, 0),
         };
-        begun + self.pipe.as_ref().map_or(0, Pipe::queued_in)
+        let (queued, queued_bytes) = self
+            .pipe
+            .as_ref()
+            .map_or((0, 0), |pipe| (pipe.queued_in(), pipe.queued_bytes_in()));
+        (begun + queued, begun_bytes + queued_bytes)
     }
 }
 
@@ -409,9 +442,14 @@ impl Connection {
         if self.given == 0 {
             return 0;
         }
-        let transmitted = self.engine.messages_transmitted();
         let within = self.tail.messages_within(self.stream.unsent() as u64);
-        within.min(transmitted.saturating_sub(self.greeted))
+        within.min(self.sent())
+    }
+
+    /// Number of messages of the application that have left the engine.
+    fn sent(&self) -> u64 {
+        let transmitted = self.engine.messages_transmitted();
+        transmitted.saturating_sub(self.greeted)
     }
 
     /// Sends HELLO_MSG, before everything else.
@@ -477,9 +515,28 @@ impl Holder for Session {
     }
 }
 
-impl Undelivered for Session {
-    fn undelivered(&self) -> (String, u64) {
-        (self.endpoint.clone(), self.lock().undelivered())
+impl Deliverer for Session {
+    fn undelivered(&self) -> UndeliveredPeer {
+        let (messages, bytes) = self.lock().undelivered();
+        self.left(messages, bytes)
+    }
+
+    fn end_by(&self, deadline: Instant) {
+        let mut state = self.lock();
+        state.closing = state.closing.next(Some(deadline));
+        drop(state);
+        self.wake();
+    }
+}
+
+impl Sent {
+    /// How many of the messages the peer's kernel has not acknowledged, with their bytes, after the write side was shut
+    /// down.
+    fn unheard(&self, stream: &Stream) -> (u64, u64) {
+        // The end of the stream counts as a byte.
+        let bytes = stream.unsent().saturating_sub(1) as u64;
+        let messages = self.tail.messages_within(bytes).min(self.messages);
+        (messages, bytes)
     }
 }
 

@@ -483,6 +483,11 @@ impl Engine {
         self.encoder.backlog() > 0
     }
 
+    /// Number of bytes that are encoded and not sent.
+    pub fn backlog(&self) -> usize {
+        self.encoder.backlog()
+    }
+
     /// Complete messages of the application that were sent to their last byte; subscriptions and commands do not count.
     pub fn messages_transmitted(&self) -> u64 {
         self.encoder.messages_sent()

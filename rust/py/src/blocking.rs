@@ -187,7 +187,12 @@ pub(crate) fn retry<T>(result: Result<T, Error>) -> Result<Step<T>, Error> {
     }
 }
 
-/// The point in time `timeout` milliseconds from now; negative = never.
+/// A timeout from Python in whole milliseconds; None = no limit, which is negative.
+pub(crate) fn millis(timeout: Option<f64>) -> i64 {
+    timeout.map_or(-1, |millis| millis as i64)
+}
+
+/// The point in time `millis` milliseconds from now; negative = never.
 pub(crate) fn deadline_in(millis: i64) -> Option<Instant> {
     u64::try_from(millis)
         .ok()

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyDict, PyInt, PyString, PyTuple};
+use pyo3::types::{PyBytes, PyDict, PyInt, PyList, PyString, PyTuple};
 use zeroxide::mechanisms::MechanismSpec;
 use zeroxide::patterns::PatternSpec;
 use zeroxide::{
@@ -13,10 +13,11 @@ use zeroxide::{
 };
 
 use crate::arguments;
-use crate::blocking::{self, Step, retry};
+use crate::blocking::{self, Step, deadline_in, millis, retry};
 use crate::buffer::shown;
 use crate::error::raise;
 use crate::parting;
+use crate::undelivered;
 
 #[doc = text!(Context)]
 #[pyclass(subclass, frozen, module = "zeroxide._native")]
@@ -142,6 +143,21 @@ impl Context {
         Ok(())
     }
 
+    /// Terminates the context in time, and returns what was not delivered.
+    fn _term_within<'py>(
+        &self,
+        py: Python<'py>,
+        #[pyo3(from_py_with = arguments::timeout)] timeout: Option<f64>,
+    ) -> PyResult<Bound<'py, PyList>> {
+        let Some(core) = self.core.get().filter(|core| core.is_own_process()) else {
+            return Ok(PyList::empty(py));
+        };
+        let deadline = deadline_in(millis(timeout));
+        let left = blocking::wait(py, None, |until| retry(core.term_by(deadline, until)))?;
+        crate::buffer::reclaim();
+        undelivered::to_list(py, &left)
+    }
+
     #[doc = text!(Context::shutdown)]
     fn shutdown(&self) {
         if let Some(core) = self.usable() {
@@ -150,25 +166,18 @@ impl Context {
     }
 
     /// Terminates the context like an exiting program: continues while bytes move, gives up after `idle_ms` without
-    /// progress, and returns the undelivered messages by endpoint.
-    fn _term_idle(&self, py: Python<'_>, idle_ms: u64) -> PyResult<Py<PyDict>> {
-        let left = PyDict::new(py);
-        if let Some(core) = self.usable() {
-            let patience = Duration::from_millis(idle_ms);
-            let undelivered = blocking::wait(py, None, |_| match core.term_idle(patience) {
-                Err(error) if error.kind() == ErrorKind::Interrupted => Ok(Step::Again),
-                other => other.map(Step::Done),
-            })?;
-            for (endpoint, count) in undelivered {
-                let before: u64 = match left.get_item(&endpoint)? {
-                    Some(before) => before.extract()?,
-                    None => 0,
-                };
-                left.set_item(endpoint, before + count)?;
-            }
-        }
+    /// progress, and returns what was not delivered.
+    fn _term_idle<'py>(&self, py: Python<'py>, idle_ms: u64) -> PyResult<Bound<'py, PyList>> {
+        let Some(core) = self.usable() else {
+            return Ok(PyList::empty(py));
+        };
+        let patience = Duration::from_millis(idle_ms);
+        let left = blocking::wait(py, None, |_| match core.term_idle(patience) {
+            Err(error) if error.kind() == ErrorKind::Interrupted => Ok(Step::Again),
+            other => other.map(Step::Done),
+        })?;
         crate::buffer::reclaim();
-        Ok(left.unbind())
+        undelivered::to_list(py, &left)
     }
 
     #[doc = text!(Context::closed)]

@@ -39,6 +39,7 @@ mod pipeline;
 mod poller;
 mod reclaimer;
 mod socket;
+mod undelivered;
 
 pub use crate::context::Context;
 

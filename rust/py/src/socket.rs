@@ -30,7 +30,7 @@ use zeroxide::{ErrorKind, Events, Socket as CoreSocket};
 use crate::access::{self, AllowList, Passwords};
 use crate::arguments;
 use crate::arrow::ArrowTable;
-use crate::blocking::{self, Limit, Step, deadline_in};
+use crate::blocking::{self, Limit, Step, deadline_in, millis, retry};
 use crate::buffer::reclaim;
 use crate::context::Context;
 use crate::error::{Failure, not_flushed, not_now, raise};
@@ -40,6 +40,7 @@ use crate::frame::labels_of;
 use crate::installed::default_copy_threshold;
 use crate::labels::{self, Labels};
 use crate::parting;
+use crate::undelivered;
 
 #[doc = text!(Socket)]
 #[pyclass(subclass, frozen, module = "zeroxide._native")]
@@ -112,11 +113,6 @@ pub(crate) fn truth(value: Option<&Bound<'_, PyAny>>, default: bool) -> PyResult
         None => Ok(default),
         Some(value) => value.is_truthy(),
     }
-}
-
-/// A timeout from Python in whole milliseconds; None = no limit, which is negative.
-pub(crate) fn millis(timeout: Option<f64>) -> i64 {
-    timeout.map_or(-1, |millis| millis as i64)
 }
 
 /// The time limit of a call according to the option `id`; None = no limit.
@@ -491,6 +487,34 @@ impl Socket {
             py.detach(|| core.close(linger));
             reclaim();
         }
+    }
+
+    /// Closes the socket, waits until its messages are delivered, and returns what was not. With `begin`, waits for
+    /// nothing: the next call continues.
+    #[pyo3(signature = (timeout, begin = false))]
+    fn _close_within<'py>(
+        &self,
+        py: Python<'py>,
+        #[pyo3(from_py_with = arguments::timeout)] timeout: Option<f64>,
+        begin: bool,
+    ) -> PyResult<Bound<'py, PyList>> {
+        let Some(core) = self.own() else {
+            return Ok(PyList::empty(py));
+        };
+        let deadline = deadline_in(millis(timeout));
+        if begin {
+            // Whether it is over already is for the next call to say.
+            let _ = py.detach(|| core.close_by(deadline, Some(Instant::now())));
+            reclaim();
+            return Ok(PyList::empty(py));
+        }
+        let outcome = blocking::wait(py, None, |until| retry(core.close_by(deadline, until)));
+        if outcome.is_err() {
+            // A signal handler has raised. The remaining messages keep their time, but no caller waits for them.
+            py.detach(|| core.close(None));
+        }
+        reclaim();
+        undelivered::to_list(py, &outcome?)
     }
 
     #[doc = text!(Socket::closed)]

@@ -279,6 +279,12 @@ impl PipeSet {
         self.entry(id).map(|entry| &mut entry.pipe)
     }
 
+    /// The same, with its endpoint.
+    pub(crate) fn get_named(&mut self, id: PipeId) -> Option<(&mut Pipe, &str)> {
+        self.entry(id)
+            .map(|entry| (&mut entry.pipe, &*entry.endpoint))
+    }
+
     /// The pipe and its id, if there is exactly one.
     pub(crate) fn only(&self) -> Option<(PipeId, &Pipe)> {
         if self.slots.len() - self.free.len() != 1 {

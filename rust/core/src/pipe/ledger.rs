@@ -1,6 +1,8 @@
 //! Accounts for the messages of a pipe: how many were written, read, handed to the kernel, or lost.
 
-use super::{End, Pipe, PipeEvent};
+use zeroxide_proto::message::Message;
+
+use super::{End, Pipe, PipeEvent, lock};
 use crate::sys::sync::atomic::{Ordering, fence};
 
 impl Pipe {
@@ -115,6 +117,28 @@ impl Pipe {
             .saturating_sub(self.far().counts.read.load(Ordering::Acquire))
     }
 
+    /// Number of bytes of the messages that the far end wrote and that have not been read here yet.
+    pub fn queued_bytes_in(&self) -> u64 {
+        match &self.far().slot {
+            Some(slot) => lock(&slot.newest).as_ref().map_or(0, size),
+            None => {
+                let written = self.far().counts.bytes_written.load(Ordering::Relaxed);
+                written.saturating_sub(self.bytes_read)
+            }
+        }
+    }
+
+    /// Number of bytes of the messages written here that the far end has not read yet.
+    pub fn queued_bytes_out(&self) -> u64 {
+        match &self.own().slot {
+            Some(slot) => lock(&slot.newest).as_ref().map_or(0, size),
+            None => {
+                let read = self.far().counts.bytes_read.load(Ordering::Relaxed);
+                self.bytes_written.saturating_sub(read)
+            }
+        }
+    }
+
     /// Approximate number of bytes that are written and not read, in both directions.
     pub fn queued_bytes(&self) -> u64 {
         let (own, far) = (&self.own().counts, &self.far().counts);
@@ -123,4 +147,8 @@ impl Pipe {
         inbound.saturating_sub(self.bytes_read)
             + outbound.saturating_sub(far.bytes_read.load(Ordering::Relaxed))
     }
+}
+
+fn size(message: &Message) -> u64 {
+    message.size() as u64
 }

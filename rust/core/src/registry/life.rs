@@ -81,7 +81,7 @@ mod tests {
     drawing::events!(LifeEvent {
         Start => "the first socket",
         ShutDown => "`shutdown()` or `term()`",
-        End => "nothing is left, or `term_idle` gives up",
+        End => "nothing is left, or a termination gives up",
     });
 
     #[test]

@@ -90,13 +90,14 @@ pub(super) enum Closing {
 }
 
 impl Closing {
-    /// Returns the state after a request to end. The socket may close its pipe and then the session itself, which are
-    /// two requests. The first one counts.
+    /// Returns the state after a request to end. There may be several: the socket closes its pipe and then the session
+    /// itself, and a report may not wait as long as LINGER allows. The earliest deadline counts.
     pub(super) fn next(self, deadline: Option<Instant>) -> Closing {
         match (self, deadline) {
-            (Closing::No, Some(at)) => Closing::Until(at),
+            (Closing::Until(earlier), Some(at)) => Closing::Until(earlier.min(at)),
+            (Closing::No | Closing::WhenDelivered, Some(at)) => Closing::Until(at),
             (Closing::No, None) => Closing::WhenDelivered,
-            (Closing::Until(_) | Closing::WhenDelivered, _) => self,
+            (Closing::Until(_) | Closing::WhenDelivered, None) => self,
         }
     }
 

@@ -9,7 +9,7 @@ use super::life::LifeEvent;
 use super::sides::{Inlet, Phase};
 use super::stage::Step;
 use super::traffic::{Input, Output};
-use super::{Link, Session, State};
+use super::{Link, Sent, Session, State};
 use crate::budget::Share;
 use crate::connecter::{Connecter, Setback};
 use crate::monitor::EventKind;
@@ -174,6 +174,10 @@ impl Session {
                 let longest = io.now() + DRAIN_MAX;
                 let until = deadline.map_or(longest, |at| at.min(longest));
                 let draining = Link::Draining {
+                    sent: Sent {
+                        messages: up.sent(),
+                        tail: up.tail,
+                    },
                     stream: up.stream,
                     until,
                 };
@@ -189,7 +193,12 @@ impl Session {
 
     fn drain(&self, state: &mut State, io: &mut Reactor) {
         let deadline = state.closing.deadline();
-        let Link::Draining { stream, until } = &mut state.link else {
+        let Link::Draining {
+            stream,
+            until,
+            sent,
+        } = &mut state.link
+        else {
             return;
         };
         let mut sink = Vec::new();
@@ -215,6 +224,13 @@ impl Session {
             // everything, so from now on only LINGER limits the peer's time.
             let longest = io.now() + DRAIN_MAX;
             *until = deadline.map_or(longest, |at| at.min(longest)).max(*until);
+        }
+        if ended {
+            let (messages, bytes) = sent.unheard(stream);
+            if messages > 0 {
+                let left = self.left(messages, bytes);
+                self.port.give_up(DropReason::PeerGone, left);
+            }
         }
         if ended || stream.unsent() == 0 || *until <= io.now() {
             self.emit(EventKind::Closed, stream.id());
@@ -256,6 +272,8 @@ impl Session {
         let stranded = up.stranded();
         // Messages that the peer's kernel has not acknowledged by now will not be read.
         let unheard = up.unheard();
+        let lost_bytes = up.engine.backlog() as u64 + up.stream.unsent() as u64;
+        let left = self.left(stranded + unheard, lost_bytes);
         // If the peer has finished, it had acknowledged everything that arrived until then. After a reset, more may
         // have arrived than was acknowledged.
         let never_arrived = stranded
@@ -295,9 +313,8 @@ impl Session {
             pipe.flush();
             if !state.closing.has_begun() {
                 pipe.account_lost(stranded, unheard, never_arrived);
-            } else if stranded + unheard > 0 {
-                self.port
-                    .count_drop(DropReason::PeerGone, stranded + unheard);
+            } else if left.messages > 0 {
+                self.port.give_up(DropReason::PeerGone, left);
             }
         }
         let comes_back = state.connecter.is_some();
@@ -328,9 +345,10 @@ impl Session {
         }
         if state.closing.has_begun() {
             // If the socket has not closed its end, it finds out itself which messages were not read.
-            let left = state.undelivered();
-            if left > 0 {
-                self.port.count_drop(DropReason::Lingered, left);
+            let (messages, bytes) = state.undelivered();
+            if messages > 0 {
+                let left = self.left(messages, bytes);
+                self.port.give_up(DropReason::Lingered, left);
             }
         }
         self.drop_stream(state, io);
@@ -339,6 +357,7 @@ impl Session {
         }
         state.pipe = None;
         state.share = None;
+        state.delivery = None;
         state.guard = None;
         if state.backlog.end() {
             io.give_memory_back();

@@ -249,7 +249,9 @@ impl Session {
             && (state.closing.has_begun() || (pipe.is_far_closed() && !pipe.far_gave_up()))
         {
             // The remaining messages of the closed socket are not for this peer, and no other peer will follow.
-            self.port.count_drop(DropReason::PeerGone, pipe.queued_in());
+            let mut left = self.left(pipe.queued_in(), pipe.queued_bytes_in());
+            (left.address, left.routing_id) = Default::default();
+            self.port.give_up(DropReason::PeerGone, left);
             state.closing = state.closing.next(Some(clock::now()));
             return;
         }

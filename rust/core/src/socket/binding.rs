@@ -4,7 +4,7 @@
 use std::borrow::Cow;
 use std::cell::RefCell;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use zeroxide_proto::engine::PeerInfo;
 use zeroxide_proto::frame::Frame;
@@ -17,6 +17,7 @@ use super::parts::PartsReceiver;
 use super::{Events, SendError, Socket, Wait};
 use crate::error::{Error, ErrorKind, Result};
 use crate::options::OptionRow;
+use crate::undelivered::Undelivered;
 
 /// The outcome of an attempt that does not wait, not even for another thread that is using the socket.
 #[derive(Debug)]
@@ -53,6 +54,13 @@ pub trait SocketInternals {
     /// # Errors
     /// As [`recv`](Socket::recv).
     fn recv_with_receipt(&self, wait: Wait, named: bool) -> Result<(Message, Receipt)>;
+
+    /// Like [`close_within`](Socket::close_within), for callers that wait in steps: waits no longer than `until`.
+    ///
+    /// # Errors
+    /// As [`close_within`](Socket::close_within), and `Again` if `until` passes before the report is complete. The next
+    /// call continues.
+    fn close_by(&self, deadline: Option<Instant>, until: Option<Instant>) -> Result<Undelivered>;
 
     /// Sends without waiting for a peer or for another thread.
     fn try_send(&self, message: Message) -> Attempt<(), Message>;
@@ -170,6 +178,10 @@ impl SocketInternals for Socket {
         self.recv_with(wait, |state, message, source| {
             (message, Receipt::of(state, source, named))
         })
+    }
+
+    fn close_by(&self, deadline: Option<Instant>, until: Option<Instant>) -> Result<Undelivered> {
+        self.core().close_by(deadline, until)
     }
 
     #[inline]

@@ -1,10 +1,26 @@
-//! Closing a socket.
+//! Closing a socket, and the report of what it could not deliver.
 
-use std::sync::Arc;
-use std::time::Duration;
+use std::collections::HashSet;
+use std::ops::ControlFlow;
+use std::sync::{Arc, PoisonError};
+use std::time::{Duration, Instant};
 
 use super::Socket;
-use super::core::Core;
+use super::core::{Core, State};
+use super::entries::Entry;
+use crate::error::{Error, ErrorKind, Result};
+use crate::monitor::Party;
+use crate::pipe::PipeId;
+use crate::port::SocketPort;
+use crate::registry::SocketKey;
+use crate::signal::Woken;
+use crate::sys::clock;
+use crate::sys::sync::MutexGuard;
+use crate::sys::sync::atomic::Ordering;
+use crate::undelivered::{Tally, Undelivered, UndeliveredPeer};
+
+/// How long a report waits for connections that have to end at once.
+const GRACE: Duration = Duration::from_millis(500);
 
 impl Socket {
     /// Closes the socket for all its handles. Messages that were sent are still delivered for LINGER, or for `linger`
@@ -13,18 +29,150 @@ impl Socket {
     pub fn close(&self, linger: Option<Option<Duration>>) {
         self.core().close(linger);
     }
+
+    /// Closes the socket, waits up to `timeout` (`None` = no limit) until its messages are delivered, and returns what
+    /// was not delivered, and to whom. The time replaces LINGER: what is left when it is up is given up.
+    ///
+    /// A message is delivered when the kernel has taken it and the connection does not break before the peer's kernel
+    /// has it; over inproc, when it is in the queue of the other socket. The report also has what earlier calls of
+    /// `disconnect` and `unbind` gave up, but not what was lost with connections before: [`stats`](Self::stats) counts
+    /// that. Types that only send subscriptions have nothing to deliver. A later call returns the same report, also
+    /// after [`close`](Self::close).
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// # use zeroxide::{Context, SocketType, Wait};
+    /// # fn main() -> zeroxide::Result<()> {
+    /// # let context = Context::new();
+    /// let push = context.socket(SocketType::Push)?;
+    /// push.connect("tcp://127.0.0.1:9")?;
+    /// push.send("lost", Wait::Forever)?;
+    /// let undelivered = push.close_within(Some(Duration::from_millis(10)))?;
+    /// assert_eq!(undelivered.messages(), 1);
+    /// assert_eq!(undelivered.peers[0].endpoint, "tcp://127.0.0.1:9");
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// `Interrupted` if a signal handler ran: call again with the rest of the time. `Forked`.
+    pub fn close_within(&self, timeout: Option<Duration>) -> Result<Undelivered> {
+        let deadline = timeout.and_then(|timeout| clock::now().checked_add(timeout));
+        self.core().close_by(deadline, None)
+    }
 }
 
 impl Core {
     pub(super) fn close(&self, linger: Option<Option<Duration>>) {
-        if !self.registry.is_own_process() || !self.begin_close() {
+        if !self.registry.is_own_process() {
             return;
         }
+        let begins = self.begin_close();
+        if begins && let Some(linger) = linger {
+            set_linger(&mut self.lock(), linger);
+        }
+        if begins || self.is_leaving() {
+            self.complete_close();
+        }
+    }
+
+    /// See [`Socket::close_within`]. If `until` passes before the report is complete, the call fails with `Again`, and
+    /// the next one continues.
+    pub(super) fn close_by(
+        &self,
+        deadline: Option<Instant>,
+        until: Option<Instant>,
+    ) -> Result<Undelivered> {
+        if !self.registry.is_own_process() {
+            let pid = self.registry.pid();
+            return Err(Error::with(
+                ErrorKind::Forked,
+                format!("this socket belongs to process {pid}"),
+            ));
+        }
+        if self.begin_close() {
+            let rest = deadline.map(|at| at.saturating_duration_since(clock::now()));
+            let rest = match self.spec.lingers {
+                true => rest,
+                false => Some(Duration::ZERO),
+            };
+            set_linger(&mut self.lock(), rest);
+            self.leaving.store(true, Ordering::Release);
+            self.signal.wake();
+            self.signal.raise();
+        }
+        let end = deadline.and_then(|at| at.checked_add(GRACE));
+        let mut is_limited = false;
+        loop {
+            let ticket = self.signal.ticket();
+            let now = clock::now();
+            let has_passed = |at: Option<Instant>| at.is_some_and(|at| at <= now);
+            if self.is_leaving() && self.leave_reached(has_passed(deadline)) {
+                self.complete_close();
+            }
+            if !self.is_leaving() {
+                if !is_limited && let Some(at) = deadline {
+                    // Connections that were left earlier may have been given more time.
+                    self.registry.end_deliveries_by(at, self.socket_key());
+                    is_limited = true;
+                }
+                if self.deliveries.load(Ordering::SeqCst) == 0 {
+                    return Ok(self.tally().report());
+                }
+                if has_passed(end) {
+                    return Ok(self.report_early());
+                }
+            }
+            if has_passed(until) {
+                return Err(Error::new(ErrorKind::Again));
+            }
+            let next = if self.is_leaving() { deadline } else { end };
+            let next = [next, until].into_iter().flatten().min();
+            if self.signal.wait(ticket, next) == Woken::Interrupted {
+                return Err(Error::new(ErrorKind::Interrupted));
+            }
+        }
+    }
+
+    /// Keeps what a pipe that is about to be closed will not deliver, if the socket has to end.
+    pub(super) fn note_left(&self, state: &mut State, id: PipeId) {
+        let is_local = state.origins.get(&id).is_some_and(|origin| origin.local);
+        let lingers = state.options.linger != Some(Duration::ZERO);
+        let Some((pipe, endpoint)) = state.pipes.get_named(id) else {
+            return;
+        };
+        let waits_for_name = is_local && !pipe.is_connected();
+        if !pipe.is_far_closed() && (!waits_for_name || lingers) {
+            return;
+        }
+        let party = Party::of(pipe.peer());
+        self.note_given_up(&UndeliveredPeer {
+            endpoint: endpoint.to_owned(),
+            address: party.address,
+            routing_id: party
+                .peer
+                .map(|peer| peer.routing_id.clone())
+                .unwrap_or_default(),
+            messages: pipe.queued_out(),
+            bytes: pipe.queued_bytes_out(),
+        });
+    }
+
+    /// Keeps what was given up since the socket began to close its pipes.
+    pub(super) fn note_given_up(&self, left: &UndeliveredPeer) {
+        // Subscriptions are not worth a report.
+        if self.spec.lingers {
+            self.tally().add(left);
+            self.registry.note_given_up(left);
+        }
+    }
+
+    fn complete_close(&self) {
         let guard = {
             let mut state = self.lock();
-            if let Some(linger) = linger {
-                Arc::make_mut(&mut state.options).linger = linger;
-            }
+            let Some(guard) = state.guard.take() else {
+                return;
+            };
             self.process(&mut state);
             self.leave_all(&mut state);
             state.returned.clear();
@@ -37,7 +185,7 @@ impl Core {
                 self.detach_now(&mut state, id);
             }
             self.level(&mut state);
-            state.guard.take()
+            guard
         };
         // After the listeners, so that a monitor gets the events of their end.
         self.end_monitors();
@@ -45,8 +193,69 @@ impl Core {
         if let Some(key) = self.key.get() {
             self.registry.remove_socket(*key);
         }
+        self.leaving.store(false, Ordering::Release);
         self.signal.wake();
         self.signal.raise();
         drop(guard);
     }
+
+    /// Ends the binds and connects that need not wait for a name to be bound. Returns true if no other is left, or if it
+    /// `is_late`.
+    fn leave_reached(&self, is_late: bool) -> bool {
+        let mut state = self.lock();
+        self.process(&mut state);
+        if is_late {
+            set_linger(&mut state, Some(Duration::ZERO));
+            return true;
+        }
+        let mut waiting = HashSet::new();
+        let State { pipes, origins, .. } = &*state;
+        pipes.for_each(|id, pipe, _, _| {
+            if let Some(origin) = origins.get(&id)
+                && origin.local
+                && !pipe.is_connected()
+                && !pipe.is_far_closed()
+                && pipe.queued_out() > 0
+                && self.spec.lingers
+            {
+                waiting.insert(origin.source);
+            }
+            ControlFlow::Continue(())
+        });
+        let entries = &mut state.endpoints.entries;
+        let can_leave = |entry: &mut Entry| !waiting.contains(&entry.source);
+        let leaving: Vec<_> = entries.extract_if(.., can_leave).collect();
+        for entry in leaving {
+            self.release_entry(&mut state, entry);
+        }
+        waiting.is_empty()
+    }
+
+    fn is_leaving(&self) -> bool {
+        self.leaving.load(Ordering::Acquire)
+    }
+
+    /// The report while connections have not ended although their time is up.
+    fn report_early(&self) -> Undelivered {
+        let mut tally = Tally::default();
+        let left = self.registry.undelivered(self.socket_key());
+        let given_up = self.tally().report();
+        for peer in given_up.peers.iter().chain(&left.peers) {
+            tally.add(peer);
+        }
+        tally.report()
+    }
+
+    fn socket_key(&self) -> Option<SocketKey> {
+        let port: Arc<dyn SocketPort> = self.arc()?;
+        Some(SocketKey::of(&port))
+    }
+
+    fn tally(&self) -> MutexGuard<'_, Tally> {
+        self.given_up.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn set_linger(state: &mut State, linger: Option<Duration>) {
+    Arc::make_mut(&mut state.options).linger = linger;
 }

@@ -23,8 +23,9 @@ use crate::pipe::{Line, PipeId};
 use crate::port::Origin;
 use crate::registry::{ContextUser, LiveGuard, Registry};
 use crate::signal::Signal;
-use crate::sys::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize};
+use crate::sys::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize};
 use crate::sys::sync::{Arc, Mutex, OnceLock, Weak};
+use crate::undelivered::Tally;
 
 /// The part of a socket that its handles, its sessions and its context share.
 pub(super) struct Core {
@@ -50,6 +51,11 @@ pub(super) struct Core {
     pub(super) lost_below: Mutex<Counters>,
     /// The number of entries in `State::unread`.
     pub(super) unread: AtomicUsize,
+    /// The number of connections that are not over, and what they have given up since the socket closed its pipes.
+    pub(super) deliveries: AtomicUsize,
+    pub(super) given_up: Mutex<Tally>,
+    /// The socket is being closed, and keeps the pipes to names that are not bound yet.
+    pub(super) leaving: AtomicBool,
 }
 
 /// The state that the lock guards.
@@ -132,6 +138,9 @@ impl Core {
             missed_events: AtomicU64::new(0),
             lost_below: Mutex::default(),
             unread: AtomicUsize::new(0),
+            deliveries: AtomicUsize::new(0),
+            given_up: Mutex::default(),
+            leaving: AtomicBool::new(false),
         });
         let user: Weak<Core> = core.me.clone();
         let key = registry.add_socket(user)?;
@@ -217,8 +226,8 @@ impl ContextUser for Core {
         self.signal.raise();
     }
 
-    fn on_context_end(&self) {
-        self.close(None);
+    fn on_context_end(&self, linger: Option<Duration>) {
+        self.close(linger.map(Some));
     }
 
     fn describe(&self, json: &mut Json, most_peers: usize) {

@@ -348,7 +348,7 @@ impl Core {
         }
     }
 
-    fn release_entry(&self, state: &mut State, entry: Entry) {
+    pub(super) fn release_entry(&self, state: &mut State, entry: Entry) {
         let Entry { source, what, .. } = entry;
         let what = match what {
             What::Listener(listener) => {

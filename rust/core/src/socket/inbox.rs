@@ -15,6 +15,7 @@ use crate::patterns::{DropReason, PatternSpec};
 use crate::pipe::{Limit, Pipe, PipeEvent, PipeId, PipeOwner};
 use crate::port::{Origin, SocketPort};
 use crate::sys::sync::atomic::{Ordering, fence};
+use crate::undelivered::UndeliveredPeer;
 
 /// Maximum number of peers that are gone with messages left to receive. At this number, no further peer is accepted,
 /// because the limits on messages apply to each peer alone, and a peer can return any number of times.
@@ -115,6 +116,9 @@ impl Core {
             return;
         }
         state.pipes.publish_gathered();
+        if self.check_open().is_err() {
+            self.note_left(state, id);
+        }
         state.pattern.detach(&mut state.pipes, id);
         let origin = state.origins.remove(&id);
         if state.unread.remove(&id) {
@@ -223,6 +227,22 @@ impl SocketPort for Core {
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
         lost.add(reason, count);
+    }
+
+    fn give_up(&self, reason: DropReason, left: UndeliveredPeer) {
+        self.count_drop(reason, left.messages);
+        self.note_given_up(&left);
+    }
+
+    fn begin_delivery(&self) {
+        self.deliveries.fetch_add(1, Ordering::SeqCst);
+    }
+
+    fn end_delivery(&self) {
+        self.deliveries.fetch_sub(1, Ordering::SeqCst);
+        if self.is_closed() {
+            self.signal.wake();
+        }
     }
 
     fn is_backlogged(&self) -> bool {

@@ -161,6 +161,12 @@ impl MessageTransport for Inproc {
             names.waiting_count = 0;
             std::mem::take(&mut names.waiting)
         };
+        // An open socket finds out itself that the other end is gone.
+        for Waiting { pipe, port } in waiting.values().flatten() {
+            if pipe.is_far_closed() {
+                port.give_up(pipe, "");
+            }
+        }
         drop(waiting);
     }
 }

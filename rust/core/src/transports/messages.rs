@@ -17,9 +17,10 @@ use zeroxide_proto::socket_type::SocketType;
 use crate::error::Result;
 use crate::monitor::MonitorEvent;
 use crate::options::Options;
-use crate::patterns::Side;
+use crate::patterns::{DropReason, Side};
 use crate::pipe::{Limit, Pipe, PipeConfig, PipeEvent, PipeId, PipeOwner};
-use crate::port::{Origin, SocketPort};
+use crate::port::{Delivery, Origin, SocketPort};
+use crate::undelivered::UndeliveredPeer;
 
 /// A kind of address at which messages are exchanged as they are. Each context has its own.
 ///
@@ -120,16 +121,20 @@ impl MessagePort {
             ..PipeConfig::default()
         };
         let (theirs, pipe) = Pipe::pair(self.pipe_config(), own);
-        let address = Bytes::copy_from_slice(address.as_bytes());
+        let property = Bytes::copy_from_slice(address.as_bytes());
         pipe.set_far_peer(Arc::new(PeerInfo {
-            properties: vec![("Peer-Address".to_owned(), address)],
+            properties: vec![("Peer-Address".to_owned(), property)],
             ..PeerInfo::default()
         }));
         pipe.set_owner(Arc::new(Owner(on_change)), PipeId(0));
         let context = self.port.hold_context();
+        let delivery = Delivery::begin(&self.port);
         self.attach(theirs);
         MessagePipe {
             pipe,
+            port: self.clone(),
+            address: address.to_owned(),
+            _delivery: delivery,
             _context: context,
         }
     }
@@ -177,6 +182,20 @@ impl MessagePort {
         self.port.attach(pipe, &self.endpoint, self.origin);
     }
 
+    /// Reports the messages that the socket, which has closed its end of the pipe, had sent and that no peer will read.
+    pub(crate) fn give_up(&self, pipe: &Pipe, address: &str) {
+        let left = UndeliveredPeer {
+            endpoint: self.endpoint.to_string(),
+            address: address.to_owned(),
+            routing_id: Bytes::new(),
+            messages: pipe.queued_in(),
+            bytes: pipe.queued_bytes_in(),
+        };
+        if left.messages > 0 {
+            self.port.give_up(DropReason::Lingered, left);
+        }
+    }
+
     /// Reports an event to the monitors of the socket.
     pub(crate) fn emit(&self, event: MonitorEvent) {
         self.port.emit(event);
@@ -196,6 +215,9 @@ impl fmt::Debug for MessagePort {
 /// was sent before. The context's `term()` waits until all of its pipes were dropped.
 pub struct MessagePipe {
     pipe: Pipe,
+    port: MessagePort,
+    address: String,
+    _delivery: Delivery,
     _context: Box<dyn Any + Send + Sync>,
 }
 
@@ -231,6 +253,14 @@ impl MessagePipe {
     /// After the socket has closed its end: for how long to go on delivering, from then on. `None` means forever.
     pub fn linger(&self) -> Option<Duration> {
         self.pipe.far_linger()
+    }
+}
+
+impl Drop for MessagePipe {
+    fn drop(&mut self) {
+        if self.is_closed() {
+            self.port.give_up(&self.pipe, &self.address);
+        }
     }
 }
 

@@ -20,16 +20,14 @@ use super::settling::{Undo, is_done};
 use super::turn;
 use crate::arguments;
 use crate::attempt::send_now;
-use crate::blocking::{Limit, deadline_in};
+use crate::blocking::{Limit, deadline_in, millis};
 use crate::buffer::{self, reclaim};
 use crate::error::{Failure, not_now, raise};
 use crate::frame::labels_of;
 use crate::labels::{Labels, label};
 use crate::socket::each::Each;
 use crate::socket::recv::{Items, bytes, unread_parts};
-use crate::socket::{
-    DONTWAIT, RCVTIMEO, SNDMORE, SNDTIMEO, Socket, flags, is_there, millis, truth,
-};
+use crate::socket::{DONTWAIT, RCVTIMEO, SNDMORE, SNDTIMEO, Socket, flags, is_there, truth};
 
 #[doc = text!(AsyncSocket)]
 #[pyclass(extends = Socket, subclass, frozen, module = "zeroxide._native")]

@@ -65,7 +65,7 @@ impl SocketPort for Near {
 impl ContextUser for Near {
     fn on_context_shutdown(&self) {}
 
-    fn on_context_end(&self) {}
+    fn on_context_end(&self, _: Option<Duration>) {}
 
     fn describe(&self, _: &mut Json, _: usize) {}
 }
