@@ -169,6 +169,23 @@ def client_server() -> Drawing:
     return drawing
 
 
+def dgram() -> Drawing:
+    drawing = Drawing(176)
+    drawing.box(2, 8, 112, 70, "DGRAM", "bound")
+    drawing.box(286, 8, 112, 70, "any program", "192.0.2.1:5555")
+    drawing.arrow((114, 34), (286, 34))
+    drawing.arrow((286, 54), (114, 54), back=True)
+    drawing.text(200, 25, "a datagram")
+    drawing.text(200, 72, "an answer", "pale")
+    for y, words in ((110, "the application sends"), (144, "the application receives")):
+        drawing.text(146, y + 17, words, "pale", "end")
+        drawing.box(154, y, 158, 24)
+        drawing.text(233, y + 17, "192.0.2.1:5555", "code")
+        drawing.box(316, y, 82, 24)
+        drawing.text(357, y + 17, "body", "code")
+    return drawing
+
+
 def radio_dish() -> Drawing:
     drawing = Drawing(206)
     drawing.box(2, 70, 112, 66, "RADIO", "sends")
@@ -282,6 +299,7 @@ DRAWINGS = {
     "xpub-xsub": xpub_xsub,
     "push-pull": push_pull,
     "client-server": client_server,
+    "dgram": dgram,
     "radio-dish": radio_dish,
     "scatter-gather": scatter_gather,
     "pair": pair,

@@ -31,7 +31,7 @@ def context() -> Iterator[zmq.Context[zmq.Socket[bytes]]]:
 
 def test_messages_arrive_over_udp(context: zmq.Context) -> None:
     with context.socket(zmq.PULL) as pull, context.socket(zmq.PUSH) as push:
-        pull.bind("udp://127.0.0.1:0")
+        pull.bind("datagram://127.0.0.1:0")
         push.connect(pull.last_endpoint)
         for number in range(100):
             push.send_multipart([b"number", str(number).encode()])
@@ -132,8 +132,8 @@ def test_values_of_options_are_checked(context: zmq.Context) -> None:
 
 def test_other_contexts_are_as_before() -> None:
     with zmq.Context() as context, context.socket(zmq.PULL) as pull:
-        with pytest.raises(zmq.ZMQError, match="no transport is called 'udp'"):
-            pull.bind("udp://127.0.0.1:0")
+        with pytest.raises(zmq.ZMQError, match="no transport is called 'datagram'"):
+            pull.bind("datagram://127.0.0.1:0")
         with pytest.raises(zmq.ZMQError, match="there is no socket type 128"):
             context.socket(128)
         with pytest.raises(zmq.ZMQError, match="no socket option 2000"):
@@ -146,7 +146,7 @@ def test_other_contexts_are_as_before() -> None:
 
 
 def test_mistakes_are_reported(context: zmq.Context) -> None:
-    with pytest.raises(zmq.ZMQError, match="'udp' already"):
+    with pytest.raises(zmq.ZMQError, match="'datagram' already"):
         extensions.add_udp(context)
     with pytest.raises(zmq.ZMQError, match="called BUS already"):
         extensions.add_bus(context)
@@ -156,7 +156,7 @@ def test_mistakes_are_reported(context: zmq.Context) -> None:
         context.socket(zmq.DEALER) as dealer,
         pytest.raises(zmq.ZMQError, match="PUSH sockets connect"),
     ):
-        dealer.connect("udp://127.0.0.1:1")
+        dealer.connect("datagram://127.0.0.1:1")
 
 
 def test_an_import_in_the_wrong_order_says_what_to_do() -> None:

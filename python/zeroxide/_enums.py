@@ -147,7 +147,7 @@ class SocketType(IntEnum):
         DISH: Receives the messages of the groups that it joined.
         GATHER: Receives from all SCATTER peers in turn.
         SCATTER: Sends to its GATHER peers in turn.
-        DGRAM: UDP datagrams; not built in.
+        DGRAM: Sends datagrams to any address, and receives them from any.
         PEER: A SERVER whose peers are PEER sockets, too.
         CHANNEL: Exchanges messages with one peer.
 

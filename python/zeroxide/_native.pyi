@@ -66,7 +66,10 @@ class Dropped(TypedDict):
     no_memory: int
     """There was no memory for it, or ``MEMORY_BUDGET`` was used up. Its connection was closed."""
     too_large: int
-    """It was larger than ``MAXMSGSIZE``. Its connection was closed."""
+    """It was larger than ``MAXMSGSIZE``. Its connection was closed. Or it was a datagram that was larger than that, or
+    than 8192 bytes and for a DISH."""
+    overrun: int
+    """It was a datagram for which the kernel had no room."""
 
 class PeerStats(TypedDict):
     """Counters of one connection, as in `Socket.stats()["peers"]`."""

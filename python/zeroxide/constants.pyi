@@ -800,7 +800,7 @@ class SocketOption(IntEnum):
     Source: ``ZMQ_RCVHWM`` of zmq_setsockopt(3)
     """
     MULTICAST_HOPS = 25
-    """How many routers a multicast packet may pass.
+    """How many networks a multicast packet may cross: 1 = only the own one.
 
     Type: int. Default: 1.
 
@@ -1182,7 +1182,8 @@ class SocketOption(IntEnum):
     Source: ``ZMQ_THREAD_SAFE`` of zmq_getsockopt(3)
     """
     MULTICAST_MAXTPDU = 84
-    """The largest multicast datagram, in bytes.
+    """The largest packet that is sent to a multicast group, in bytes, with the headers of IP and
+    UDP.
 
     Type: int, in bytes. Default: 1500.
 
@@ -1304,7 +1305,7 @@ class SocketOption(IntEnum):
     Source: 37/ZMTP, section "Connection Metadata"; ``ZMQ_METADATA`` of zmq_setsockopt(3)
     """
     MULTICAST_LOOP = 96
-    """Whether multicast returns to this host. Stored without effect.
+    """Whether what is sent to a multicast group also reaches the members on this machine.
 
     Type: int, 0 or 1. Default: 1.
 
@@ -1577,7 +1578,7 @@ class SocketType(IntEnum):
         DISH: Receives the messages of the groups that it joined.
         GATHER: Receives from all SCATTER peers in turn.
         SCATTER: Sends to its GATHER peers in turn.
-        DGRAM: UDP datagrams; not built in.
+        DGRAM: Sends datagrams to any address, and receives them from any.
         PEER: A SERVER whose peers are PEER sockets, too.
         CHANNEL: Exchanges messages with one peer.
 
@@ -1689,7 +1690,7 @@ class SocketType(IntEnum):
     Source: ``ZMQ_SCATTER`` of zmq_socket(3)
     """
     DGRAM = 18
-    """UDP datagrams; not built in.
+    """Sends datagrams to any address, and receives them from any.
 
     Source: zmq_udp(7)
     """
@@ -1974,7 +1975,7 @@ SCATTER = SocketType.SCATTER
 Source: ``ZMQ_SCATTER`` of zmq_socket(3)
 """
 DGRAM = SocketType.DGRAM
-"""UDP datagrams; not built in.
+"""Sends datagrams to any address, and receives them from any.
 
 Source: zmq_udp(7)
 """
@@ -2127,7 +2128,7 @@ Type: int, in messages. Default: 1000.
 Source: ``ZMQ_RCVHWM`` of zmq_setsockopt(3)
 """
 MULTICAST_HOPS = SocketOption.MULTICAST_HOPS
-"""How many routers a multicast packet may pass.
+"""How many networks a multicast packet may cross: 1 = only the own one.
 
 Type: int. Default: 1.
 
@@ -2504,7 +2505,7 @@ Type: int, 0 or 1. Default: 0. It can only be read.
 Source: ``ZMQ_THREAD_SAFE`` of zmq_getsockopt(3)
 """
 MULTICAST_MAXTPDU = SocketOption.MULTICAST_MAXTPDU
-"""The largest multicast datagram, in bytes.
+"""The largest packet that is sent to a multicast group, in bytes, with the headers of IP and UDP.
 
 Type: int, in bytes. Default: 1500.
 
@@ -2625,7 +2626,7 @@ Type: bytes, text in UTF-8. It can only be set.
 Source: 37/ZMTP, section "Connection Metadata"; ``ZMQ_METADATA`` of zmq_setsockopt(3)
 """
 MULTICAST_LOOP = SocketOption.MULTICAST_LOOP
-"""Whether multicast returns to this host. Stored without effect.
+"""Whether what is sent to a multicast group also reaches the members on this machine.
 
 Type: int, 0 or 1. Default: 1.
 

@@ -90,5 +90,5 @@ def test_checks_for_callers_of_c(zmq):
 
 
 def test_a_type_that_is_missing_is_named(zmq, context):
-    with pytest.raises(zmq.ZMQError, match=r"DGRAM \(18\) needs udp"):
-        context.socket(zmq.DGRAM)
+    with pytest.raises(zmq.ZMQError, match="there is no socket type 21"):
+        context.socket(21)

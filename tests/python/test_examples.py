@@ -64,6 +64,18 @@ def test_pipeline(programs, directory) -> None:
 
 
 @pytest.mark.zeroxide_only
+def test_neighbours(programs) -> None:
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        probe.bind(("127.0.0.1", 0))
+        endpoint = f"udp://lo;239.255.77.8:{probe.getsockname()[1]}"
+    names = ("ada", "grace")
+    neighbours = [programs.start("neighbours.py", name, endpoint) for name in names]
+    assert [line(neighbour) for neighbour in neighbours] == ["grace", "ada"]
+    for neighbour in neighbours:
+        interrupt(neighbour)
+
+
+@pytest.mark.zeroxide_only
 def test_asyncio(programs) -> None:
     said = programs.run("echo_asyncio.py", 5)
     assert sorted(said.splitlines()) == [f"REQUEST {number}" for number in range(5)]

@@ -530,9 +530,10 @@ ROWS: list[tuple[Callable[[Any, Any], Any], type[BaseException] | str, str]] = [
         "socket_type is missing; use context.socket(zmq.PUSH)",
     ),
     (
-        lambda zmq, c: c.socket(zmq.DGRAM),
+        lambda zmq, c: c.socket(zmq.DGRAM).connect("udp://127.0.0.1:5555"),
         "ZMQError",
-        "Invalid argument: DGRAM (18) needs udp, which is not built in",
+        "The protocol is not compatible with the socket type: udp://127.0.0.1:5555: over udp, RADIO connects, and DISH and DGRAM bind; a DGRAM"
+        " socket cannot connect",
     ),
     (
         lambda zmq, c: c.socket(zmq.PUSH).send(b"x", routing_id=1),

@@ -22,6 +22,7 @@ REASONS = {
     "unfinished",
     "no_memory",
     "too_large",
+    "overrun",
 }
 
 

@@ -32,7 +32,7 @@ mod zeroxide_extensions {
     const TOKEN_SECRET: i32 = zeroxide_token::TOKEN_SECRET;
 
     /// Adds the transport to a context: its PUSH and PULL sockets can then use endpoints such as
-    /// `udp://127.0.0.1:5555`.
+    /// `datagram://127.0.0.1:5555`.
     #[pyfunction]
     fn add_udp(context: &Bound<'_, Context>) -> PyResult<()> {
         context.get().add_transport(Arc::new(Udp))

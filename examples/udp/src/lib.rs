@@ -9,7 +9,7 @@
 //! let context = Context::new();
 //! context.add_transport(Arc::new(Udp))?;
 //! let pull = context.socket(SocketType::Pull)?;
-//! let endpoint = pull.bind("udp://127.0.0.1:0")?;
+//! let endpoint = pull.bind("datagram://127.0.0.1:0")?;
 //! let push = context.socket(SocketType::Push)?;
 //! push.connect(&endpoint)?;
 //! push.send("Hello", Wait::Forever)?;
@@ -32,13 +32,13 @@ use zeroxide::{
     Bound, Error, ErrorKind, Hold, MessagePipe, MessagePort, MessageTransport, Result, SocketType,
 };
 
-/// The transport. Its endpoints look like `udp://127.0.0.1:5555`; to bind to port 0 lets the system choose one.
+/// The transport. Its endpoints look like `datagram://127.0.0.1:5555`; to bind to port 0 lets the system choose one.
 #[derive(Clone, Copy, Debug)]
 pub struct Udp;
 
 impl MessageTransport for Udp {
     fn scheme(&self) -> &str {
-        "udp"
+        "datagram"
     }
 
     fn check(&self, address: &str, socket: SocketType, bind: bool) -> Result<()> {
@@ -48,7 +48,7 @@ impl MessageTransport for Udp {
             SocketType::Push
         };
         if socket != expected {
-            let text = "over udp, PULL sockets bind and PUSH sockets connect";
+            let text = "over this transport, PULL sockets bind and PUSH sockets connect";
             return Err(Error::with(ErrorKind::IncompatibleProtocol, text));
         }
         parse(address).map(drop)
@@ -68,7 +68,7 @@ impl MessageTransport for Udp {
             receive(&socket, pipe, &stopped);
         })?;
         Ok(Bound {
-            endpoint: format!("udp://{local}"),
+            endpoint: format!("datagram://{local}"),
             hold: Box::new(receiver),
         })
     }

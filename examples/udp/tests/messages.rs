@@ -18,7 +18,7 @@ fn context() -> Context {
 /// A PULL socket, and its endpoint.
 fn bound(context: &Context) -> (Socket, String) {
     let pull = context.socket(SocketType::Pull).unwrap();
-    let endpoint = pull.bind("udp://127.0.0.1:0").unwrap();
+    let endpoint = pull.bind("datagram://127.0.0.1:0").unwrap();
     assert!(!endpoint.ends_with(":0"), "{endpoint}");
     (pull, endpoint)
 }
@@ -56,7 +56,7 @@ fn the_context_ends_after_the_messages_of_closed_sockets_have_left() {
     let context = context();
     let receiver = UdpSocket::bind("127.0.0.1:0").unwrap();
     receiver.set_read_timeout(Some(PATIENCE)).unwrap();
-    let endpoint = format!("udp://{}", receiver.local_addr().unwrap());
+    let endpoint = format!("datagram://{}", receiver.local_addr().unwrap());
     let push = connected(&context, &endpoint);
     for _ in 0..10 {
         push.send("last", Wait::Forever).unwrap();
@@ -111,7 +111,7 @@ fn a_receiver_at_its_high_water_mark_loses_messages_and_goes_on() {
     let pull = context.socket(SocketType::Pull).unwrap();
     pull.set_option(ids::RCVHWM, &zeroxide::Value::Int(5))
         .unwrap();
-    let endpoint = pull.bind("udp://127.0.0.1:0").unwrap();
+    let endpoint = pull.bind("datagram://127.0.0.1:0").unwrap();
     let push = connected(&context, &endpoint);
     for _ in 0..200 {
         push.send("many", Wait::Forever).unwrap();
@@ -137,18 +137,18 @@ fn a_receiver_at_its_high_water_mark_loses_messages_and_goes_on() {
 fn mistakes_are_reported() {
     let context = context();
     let dealer = context.socket(SocketType::Dealer).unwrap();
-    let error = dealer.connect("udp://127.0.0.1:1").unwrap_err();
+    let error = dealer.connect("datagram://127.0.0.1:1").unwrap_err();
     assert_eq!(error.kind(), ErrorKind::IncompatibleProtocol);
     assert!(
         error.to_string().contains("PUSH sockets connect"),
         "{error}"
     );
     let push = context.socket(SocketType::Push).unwrap();
-    let error = push.connect("udp://somewhere").unwrap_err();
+    let error = push.connect("datagram://somewhere").unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Invalid);
     let again = context.add_transport(Arc::new(Udp)).unwrap_err();
     assert_eq!(again.kind(), ErrorKind::AddressInUse);
     let plain = Context::new().socket(SocketType::Push).unwrap();
-    let error = plain.connect("udp://127.0.0.1:1").unwrap_err();
+    let error = plain.connect("datagram://127.0.0.1:1").unwrap_err();
     assert_eq!(error.kind(), ErrorKind::NoProtocol);
 }

@@ -1,4 +1,4 @@
-//! ZeroMQ written anew in Rust: sockets that carry complete messages over tcp, ipc and inproc, in patterns.
+//! ZeroMQ written anew in Rust: sockets that carry complete messages over tcp, ipc, inproc and udp, in patterns.
 //!
 //! This page is a short manual: [quick start](#quick-start), [messages](#messages), [patterns](#patterns),
 //! [options](#options), [waiting](#waiting), [errors](#errors), [shutdown](#shutdown), [async](#async) and
@@ -317,7 +317,9 @@ pub use crate::socket::{
 };
 #[cfg(feature = "futures")]
 pub use crate::socket::{MessageSink, MessageStream};
-pub use crate::transports::{Bound, Hold, MessagePipe, MessagePort, MessageTransport};
+pub use crate::transports::{
+    Bound, Hold, IoWork, IoWorker, MessagePipe, MessagePort, MessageTransport, Next,
+};
 pub use crate::undelivered::{Undelivered, UndeliveredPeer};
 pub use crate::watcher::Watcher;
 pub use zeroxide_proto::engine::PeerInfo;

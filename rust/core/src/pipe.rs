@@ -134,6 +134,8 @@ pub struct Pipe {
     /// How this end closes when it is dropped.
     parting: Parting,
     notice: Notice,
+    /// The size of the largest datagram, if messages are sent as datagrams.
+    largest: Option<usize>,
 }
 
 struct Shared {
@@ -274,6 +276,7 @@ impl Pipe {
             peer_name: None,
             parting: Parting::default(),
             notice: Notice::default(),
+            largest: None,
         }
     }
 

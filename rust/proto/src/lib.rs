@@ -8,7 +8,8 @@
 //!
 //! The parts of the engine, from the wire inwards, are the receive buffer and the decoder, the greeting, the security
 //! mechanisms (one file each in [`mechanisms`]), and the traffic after them. It uses [`Frame`] and [`Message`],
-//! [`SocketType`], the matchers for subscriptions in [`subscription`], and endpoints in [`endpoint`].
+//! [`SocketType`], the matchers for subscriptions in [`subscription`], and endpoints in [`endpoint`]. The datagrams of udp,
+//! which need no engine, are in [`datagram`].
 //!
 //! A peer may send anything. Invalid input is refused with a reason ([`CloseReason`]). It cannot make the engine panic,
 //! recurse, or keep memory out of proportion to the bytes it really sent.
@@ -17,6 +18,7 @@
 
 pub mod command;
 pub mod copies;
+pub mod datagram;
 mod decoder;
 mod encoder;
 pub mod endpoint;

@@ -120,17 +120,6 @@ fn limit_of(core: &CoreSocket, id: i32) -> PyResult<Option<Limit>> {
     Ok(Limit::of(core.get_int(id).map_err(raise)?))
 }
 
-/// The number of DGRAM.
-const DGRAM: i32 = 18;
-
-/// The error for an invalid number of a socket type.
-fn no_such_type(number: i32) -> String {
-    match number {
-        DGRAM => format!("DGRAM ({number}) needs udp, which is not built in"),
-        _ => format!("there is no socket type {number}"),
-    }
-}
-
 #[pymethods]
 impl Socket {
     #[new]
@@ -153,7 +142,10 @@ impl Socket {
         }
         let context = context.core()?;
         let socket_type = context.socket_type(socket_type).ok_or_else(|| {
-            PyErr::from(Failure::with(ErrorKind::Invalid, no_such_type(socket_type)))
+            PyErr::from(Failure::with(
+                ErrorKind::Invalid,
+                format!("there is no socket type {socket_type}"),
+            ))
         })?;
         let core = context.socket(socket_type).map_err(raise)?;
         self.copy_threshold.store(

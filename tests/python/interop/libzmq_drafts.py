@@ -19,6 +19,12 @@ OPTIONS = {
     "rcvhwm": 24,
     "reconnect_ivl": 18,
     "router_notify": 97,
+    "ipv6": 42,
+    "multicast_loop": 96,
+    "curve_server": 47,
+    "curve_publickey": 48,
+    "curve_secretkey": 49,
+    "curve_serverkey": 50,
     "hello_msg": 110,
     "disconnect_msg": 111,
     "hiccup_msg": 114,
@@ -50,6 +56,11 @@ for _name in ("setsockopt", "getsockopt"):
         ctypes.c_void_p,
         _size,
     ]
+
+
+def has(capability: str) -> bool:
+    """Whether this libzmq was built with it."""
+    return bool(_zmq.zmq_has(capability.encode()))
 
 
 class ZMQError(OSError):
@@ -98,6 +109,10 @@ class Socket:
         else:
             pointer, size = ctypes.create_string_buffer(value, len(value)), len(value)
         _check(_zmq.zmq_setsockopt(self._handle, OPTIONS[name], pointer, size))
+
+    def set(self, name: str, value: "int | bytes") -> None:
+        """Sets an option, for callers in another process."""
+        setattr(self, name, value)
 
     def get(self, option: int) -> bytes:
         """An option of text."""

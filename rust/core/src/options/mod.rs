@@ -219,8 +219,8 @@ pub struct Options {
     pub recovery_ivl: Duration,
     /// MULTICAST_HOPS
     pub multicast_hops: u32,
-    /// MULTICAST_MAXTPDU
-    pub multicast_maxtpdu: u32,
+    /// MULTICAST_MAXTPDU, if it was set.
+    pub multicast_maxtpdu: Option<u32>,
     /// VMCI_BUFFER_SIZE, _MIN_SIZE, _MAX_SIZE; 0 = the driver's.
     pub vmci_buffers: [u64; 3],
     /// VMCI_CONNECT_TIMEOUT: `None` = the driver's.
@@ -287,7 +287,7 @@ impl Options {
             rate: 100,
             recovery_ivl: Duration::from_secs(10),
             multicast_hops: 1,
-            multicast_maxtpdu: 1500,
+            multicast_maxtpdu: None,
             vmci_buffers: [0; 3],
             vmci_connect_timeout: None,
         }

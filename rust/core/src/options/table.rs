@@ -176,7 +176,7 @@ macro_rules! socket_options {
                 .live()
                 .range(0, INT)
                 .int(|o| o.rcvhwm as i64, |o, v| o.rcvhwm = v as usize),
-            25 MULTICAST_HOPS [multicast_hops, set_multicast_hops: u32]: Int, "How many routers a multicast packet may pass."
+            25 MULTICAST_HOPS [multicast_hops, set_multicast_hops: u32]: Int, "How many networks a multicast packet may cross: 1 = only the own one."
                 .range(1, INT)
                 .int(|o| o.multicast_hops.into(), |o, v| o.multicast_hops = v as u32),
             27 RCVTIMEO [rcvtimeo, set_rcvtimeo: ms(-1)]: Int, "How long receiving waits, in ms; -1 = no limit."
@@ -309,9 +309,9 @@ macro_rules! socket_options {
                 .int(|o| millis(o.tcp_maxrt, 0), |o, v| o.tcp_maxrt = duration(v, 0)),
             81 THREAD_SAFE [thread_safe: bool]: Bool, "1 for the socket types that libzmq calls thread-safe, from SERVER on. Every zeroxide socket is, but the others read 0 as in libzmq."
                 .only_int(|o| i64::from((12..=20).contains(&o.socket_type.id()))),
-            84 MULTICAST_MAXTPDU [multicast_maxtpdu, set_multicast_maxtpdu: u32]: Int, "The largest multicast datagram, in bytes."
+            84 MULTICAST_MAXTPDU [multicast_maxtpdu, set_multicast_maxtpdu: u32]: Int, "The largest packet that is sent to a multicast group, in bytes, with the headers of IP and UDP."
                 .range(1, INT)
-                .int(|o| o.multicast_maxtpdu.into(), |o, v| o.multicast_maxtpdu = v as u32),
+                .int(|o| o.multicast_maxtpdu.unwrap_or(1500).into(), |o, v| o.multicast_maxtpdu = Some(v as u32)),
             85 VMCI_BUFFER_SIZE [vmci_buffer_size, set_vmci_buffer_size: u64]: Uint64, "The buffer of a VMCI socket; 0 = the driver's."
                 .range(i64::MIN, i64::MAX)
                 .int(|o| o.vmci_buffers[0] as i64, |o, v| o.vmci_buffers[0] = v as u64),
@@ -339,7 +339,7 @@ macro_rules! socket_options {
                 .int(|o| o.loopback_fastpath.into(), |o, v| o.loopback_fastpath = v != 0),
             95 METADATA [=> set_metadata: text]: Str, "A property sent to peers in the handshake, as X-name:value; each call adds one."
                 .write_only_str(Options::add_metadata),
-            96 MULTICAST_LOOP [multicast_loop, set_multicast_loop: bool]: Bool, "Whether multicast returns to this host. Stored without effect."
+            96 MULTICAST_LOOP [multicast_loop, set_multicast_loop: bool]: Bool, "Whether what is sent to a multicast group also reaches the members on this machine."
                 .int(|o| o.multicast_loop.into(), |o, v| o.multicast_loop = v != 0),
             97 ROUTER_NOTIFY [router_notify, set_router_notify: i32]: Int, "Receive an empty message from a peer that has connected (1), disconnected (2), or both (3); 0 = neither."
                 .of_patterns()

@@ -144,6 +144,7 @@ mod subscriber;
 mod channel;
 mod client;
 mod dealer;
+mod dgram;
 mod dish;
 mod gather;
 mod pair;
@@ -170,6 +171,7 @@ pub use zeroxide_proto::socket_type::TypeFacts;
 
 use crate::error::{Error, ErrorKind, Result};
 pub use crate::options::PatternOption;
+pub(crate) use crate::patterns::dgram::address as datagram_address;
 pub use crate::patterns::distributor::Distributor;
 pub use crate::patterns::fair_queue::FairQueue;
 pub(crate) use crate::patterns::known::Patterns;
@@ -369,6 +371,7 @@ pub(crate) static PATTERNS: &[&PatternSpec] = &[
     &dish::DISH,
     &gather::GATHER,
     &scatter::SCATTER,
+    &dgram::DGRAM,
     &peer::PEER,
     &channel::CHANNEL,
 ];

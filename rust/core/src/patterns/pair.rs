@@ -8,15 +8,35 @@ use crate::patterns::pipe_set::{DoomReason, PipeSet};
 use crate::patterns::{Pattern, PatternSpec};
 use crate::pipe::PipeId;
 
-/// The behaviour of PAIR, on which CHANNEL is based.
+/// The behaviour of PAIR, on which CHANNEL and DGRAM are based.
 #[derive(Default)]
-pub(super) struct Pair {
+pub(super) struct Pair<R = ()> {
     current: Option<PipeId>,
     /// The previous peer: gone, but some of its messages have not been received yet.
     previous: Option<PipeId>,
+    rule: R,
 }
 
-impl Pair {
+/// A rule for the messages that the application sends.
+pub(super) trait Rule: Send {
+    /// The socket has got this peer.
+    fn attached(&mut self, pipes: &mut PipeSet, id: PipeId) {
+        let _ = (pipes, id);
+    }
+
+    /// Checks a message.
+    ///
+    /// # Errors
+    /// The reason why it cannot be sent.
+    fn check(&self, message: &Message) -> Result<()> {
+        let _ = message;
+        Ok(())
+    }
+}
+
+impl Rule for () {}
+
+impl<R> Pair<R> {
     /// A peer that is gone does not exclude its successor, but its messages come first.
     fn admits(&mut self, pipes: &mut PipeSet) -> bool {
         let Some(current) = self.current else {
@@ -41,10 +61,11 @@ impl Pair {
     }
 }
 
-impl Pattern for Pair {
+impl<R: Rule> Pattern for Pair<R> {
     fn attach(&mut self, pipes: &mut PipeSet, id: PipeId) {
         if self.admits(pipes) {
             self.current = Some(id);
+            self.rule.attached(pipes, id);
         } else {
             pipes.doom(id, DoomReason::SecondPeer);
         }
@@ -67,6 +88,7 @@ impl Pattern for Pair {
     }
 
     fn send(&mut self, pipes: &mut PipeSet, message: &mut Message) -> Result<()> {
+        self.rule.check(message)?;
         match self.current {
             Some(id) if pipes.write(id, message) => Ok(()),
             _ => Err(Error::new(ErrorKind::Again)),
@@ -99,7 +121,7 @@ impl Pattern for Pair {
 }
 
 pub(super) static PAIR: PatternSpec =
-    PatternSpec::new(SocketType::Pair, || Box::new(Pair::default()));
+    PatternSpec::new(SocketType::Pair, || Box::new(Pair::<()>::default()));
 
 #[cfg(test)]
 mod tests {

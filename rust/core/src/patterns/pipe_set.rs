@@ -50,13 +50,17 @@ pub enum DropReason {
     Unfinished,
     /// There was no memory for it, or none left in MEMORY_BUDGET, and its sender was disconnected.
     NoMemory,
-    /// It was larger than MAXMSGSIZE, which ended the connection.
+    /// It was larger than MAXMSGSIZE, which ended the connection. Or it was a datagram that was larger than that, or than
+    /// what a peer may send.
     TooLarge,
+    /// It was a datagram for which the kernel had no room, because the socket was at its high-water mark or its thread was
+    /// busy.
+    Overrun,
 }
 
 impl DropReason {
     /// Every reason, in the order of the counters.
-    pub const ALL: [DropReason; 16] = [
+    pub const ALL: [DropReason; 17] = [
         DropReason::HighWater,
         DropReason::NoPeer,
         DropReason::Unroutable,
@@ -73,6 +77,7 @@ impl DropReason {
         DropReason::Unfinished,
         DropReason::NoMemory,
         DropReason::TooLarge,
+        DropReason::Overrun,
     ];
 
     /// The name used in statistics.
@@ -94,6 +99,7 @@ impl DropReason {
             DropReason::Unfinished => "unfinished",
             DropReason::NoMemory => "no_memory",
             DropReason::TooLarge => "too_large",
+            DropReason::Overrun => "overrun",
         }
     }
 }
@@ -303,6 +309,12 @@ impl PipeSet {
     /// Whether the far end of `id` is still there to be sent to.
     pub fn is_open(&mut self, id: PipeId) -> bool {
         self.get(id).is_some_and(|pipe| !pipe.is_far_closed())
+    }
+
+    /// The size of the largest datagram, if the messages of `id` are sent as datagrams. Nothing but the application's
+    /// messages is exchanged then: the peer can neither join groups nor subscribe.
+    pub fn largest(&mut self, id: PipeId) -> Option<usize> {
+        self.get(id)?.largest()
     }
 
     /// Which side of the connection this socket is.

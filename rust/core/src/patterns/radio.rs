@@ -3,12 +3,14 @@
 //! The message of a group has two frames: the group, then the body. Groups are topics of a [`Publisher`], followed by a
 //! zero byte. No group contains a zero byte, so such a topic is never a prefix of another one.
 
+use zeroxide_proto::datagram;
 use zeroxide_proto::frame::{Frame, FrameKind};
 use zeroxide_proto::message::{GROUP_MAX, Message};
 use zeroxide_proto::socket_type::SocketType;
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::options::{PatternOption, ids};
+use crate::patterns::dgram;
 use crate::patterns::dish::check_group;
 use crate::patterns::pipe_set::{DropReason, PipeSet};
 use crate::patterns::publisher::Publisher;
@@ -16,11 +18,25 @@ use crate::patterns::ring::Ring;
 use crate::patterns::{Pattern, PatternSpec, single_part};
 use crate::pipe::{PipeId, is_lapse};
 
-#[derive(Default)]
 struct Radio {
     publisher: Publisher,
     /// Peers whose connection was lost. Their groups are kept until they reconnect and join again.
     away: Ring,
+    /// Peers that get datagrams, with the size of the largest one.
+    datagrams: Vec<(PipeId, usize)>,
+    /// The smallest of these sizes.
+    largest: usize,
+}
+
+impl Default for Radio {
+    fn default() -> Radio {
+        Radio {
+            publisher: Publisher::default(),
+            away: Ring::default(),
+            datagrams: Vec::new(),
+            largest: usize::MAX,
+        }
+    }
 }
 
 /// The topic of a group.
@@ -78,6 +94,18 @@ impl Radio {
         }
     }
 
+    /// No peer joins groups by datagrams: all groups are sent, and the receivers choose.
+    fn admit_to_all(&mut self, id: PipeId, largest: usize) {
+        self.publisher.subscribers.add(b"", id);
+        self.datagrams.push((id, largest));
+        self.find_largest();
+    }
+
+    fn find_largest(&mut self) {
+        let sizes = self.datagrams.iter().map(|(_, largest)| *largest);
+        self.largest = sizes.min().unwrap_or(usize::MAX);
+    }
+
     /// The peer has reconnected, so the groups of its earlier connection do not count any more.
     fn forget_lapsed(&mut self, id: PipeId) {
         if self.away.remove(id) {
@@ -87,8 +115,11 @@ impl Radio {
 }
 
 impl Pattern for Radio {
-    fn attach(&mut self, _: &mut PipeSet, id: PipeId) {
+    fn attach(&mut self, pipes: &mut PipeSet, id: PipeId) {
         self.publisher.attach(id);
+        if let Some(largest) = pipes.largest(id) {
+            self.admit_to_all(id, largest);
+        }
     }
 
     fn ready(&mut self, pipes: &mut PipeSet, id: PipeId) {
@@ -112,12 +143,18 @@ impl Pattern for Radio {
         self.away.remove(id);
         self.publisher.remove(id);
         self.publisher.forget(id, |_| {});
+        self.datagrams.retain(|(other, _)| *other != id);
+        self.find_largest();
     }
 
     fn send(&mut self, pipes: &mut PipeSet, message: &mut Message) -> Result<()> {
         single_part::check(message, SocketType::Radio)?;
         let group = message.group().unwrap_or_default();
         check_group(group)?;
+        let size = datagram::HEAD + group.len() + message.head().len();
+        if size > self.largest {
+            return Err(dgram::too_long(size, self.largest));
+        }
         let topic = Topic::of(group);
         let publisher = &mut self.publisher;
         publisher.send_under(pipes, message, topic.as_slice(), |message| {
@@ -280,6 +317,29 @@ mod tests {
         rig.set(PatternOption::MaxSubscriptionBytes(8)).unwrap();
         member(&mut rig, &["123", "456", "7"]);
         assert_eq!(rig.dropped(DropReason::Excess), 2);
+    }
+
+    #[test]
+    fn a_peer_that_gets_datagrams_gets_all_groups() {
+        let mut rig = Rig::new(&RADIO);
+        let dish = member(&mut rig, &["a"]);
+        rig.limit_datagrams(8);
+        let all = rig.connect();
+        rig.ready(all, "");
+        send(&mut rig, "a", "1");
+        send(&mut rig, "b", "2");
+        rig.send(["3"]).unwrap();
+        send(&mut rig, "abc", "fits");
+        assert_eq!(rig.far_recv_all(dish), ["a/1"]);
+        assert_eq!(rig.far_recv_all(all), ["a/1", "b/2", "/3", "abc/fits"]);
+        let message = Message::from("a bit").with_group("abc");
+        let rejected = rig.send_message(message.clone()).unwrap_err();
+        assert_eq!(rejected.error.kind(), ErrorKind::MessageSize);
+        assert_eq!(rejected.message, message);
+        rig.far_close(all);
+        rig.settle();
+        rig.send_message(message).unwrap();
+        assert_eq!(rig.dropped(DropReason::NoSubscriber), 1);
     }
 
     #[test]

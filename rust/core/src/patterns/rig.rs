@@ -48,6 +48,8 @@ pub struct Rig {
     inbox: Arc<Inbox>,
     far: HashMap<PipeId, Pipe>,
     doomed: HashMap<PipeId, DoomReason>,
+    /// The size of the largest datagram of the next pipes.
+    largest: Option<usize>,
 }
 
 /// A message that was not sent, in the state in which the pattern left it.
@@ -88,7 +90,13 @@ impl Rig {
             inbox: Arc::default(),
             far: HashMap::new(),
             doomed: HashMap::new(),
+            largest: None,
         }
+    }
+
+    /// The next peers get datagrams of up to `largest` bytes.
+    pub fn limit_datagrams(&mut self, largest: usize) {
+        self.largest = Some(largest);
     }
 
     // ---- connections ----------------------------------------------------------------------
@@ -122,6 +130,9 @@ impl Rig {
         let (mut near, far) = Pipe::pair(config, config);
         if side == Side::Connecting {
             near.set_peer_name(self.pattern.take_peer_name());
+        }
+        if let Some(largest) = self.largest {
+            near.set_largest(largest);
         }
         let id = self.pipes.insert(near, "test://", side);
         if let Some(near) = self.pipes.get(id) {

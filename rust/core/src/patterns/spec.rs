@@ -32,6 +32,8 @@ pub struct PatternSpec {
     pub conflates: bool,
     /// Whether a second connect to the same endpoint is a silent success without a second connection.
     pub single_connect: bool,
+    /// Whether its sockets are bound to one endpoint at a time.
+    pub single_endpoint: bool,
     /// Whether received messages must be processed even while the application makes no call. This applies to
     /// subscriptions, which are valid for one connection. If the next connection uses the same pipe, a mark separates
     /// the two: an empty message of the kind [`FrameKind::Command`](crate::FrameKind::Command).
@@ -75,6 +77,7 @@ impl PatternSpec {
             can_recv: true,
             conflates: false,
             single_connect: false,
+            single_endpoint: false,
             eager: false,
             lingers: true,
             single_part: false,

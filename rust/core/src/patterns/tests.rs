@@ -170,6 +170,10 @@ impl Dice {
             message.set_routing_id(rig.pattern.peer_number(to).unwrap_or(7));
             message.set_group(self.pick(&[&b"a"[..], b"ab", b"\0"]));
         }
+        if spec.socket_type == SocketType::Dgram {
+            let address = self.pick(&["127.0.0.1:1", "[::1]:2", "nowhere", ""]);
+            message = Message::from_frames([address.into(), message.into_head()]);
+        }
         message
     }
 
@@ -254,7 +258,7 @@ fn step(rig: &mut Rig, ids: &mut Vec<PipeId>, dice: &mut Dice, spec: &PatternSpe
             // POLLOUT does not know the topic or the addressee, or that a pipe has become full since.
             let exact = !matches!(spec.socket_type, SocketType::Pub | SocketType::Xpub)
                 && !matches!(spec.socket_type, SocketType::Router | SocketType::Stream)
-                && spec.socket_type != SocketType::Radio
+                && !matches!(spec.socket_type, SocketType::Radio | SocketType::Dgram)
                 && !spec.numbers_peers;
             let message = dice.outgoing(rig, id, spec);
             let size = message.size();

@@ -99,6 +99,16 @@ impl Pipe {
         self.peer_name.clone()
     }
 
+    /// Records that the far end sends messages as datagrams of up to this size.
+    pub fn set_largest(&mut self, size: usize) {
+        self.largest = Some(size);
+    }
+
+    /// The size of the largest datagram, if messages are sent as datagrams.
+    pub fn largest(&self) -> Option<usize> {
+        self.largest
+    }
+
     /// Returns true if the peer is known and has not been met since the last
     /// [`parts_from_peer`](Self::parts_from_peer). An owner that takes its end while the peer is being announced may
     /// find the peer here and also receive the event.

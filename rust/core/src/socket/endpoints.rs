@@ -60,10 +60,28 @@ impl Core {
     fn bind(&self, text: &str) -> Result<String> {
         self.check_open()?;
         let (transport, address) = self.transport(text, true)?;
+        self.check_free(text)?;
         match transport {
             Transport::Bytes(transport) => self.listen(text, transport, &address),
             Transport::Messages(transport) => self.bind_messages(text, &*transport, &address),
         }
+    }
+
+    /// Checks that a type that is bound to one endpoint at a time is not bound yet.
+    fn check_free(&self, text: &str) -> Result<()> {
+        let state = self.lock_open()?;
+        let Some(entry) = state.endpoints.entries.first() else {
+            return Ok(());
+        };
+        if !self.spec().single_endpoint {
+            return Ok(());
+        }
+        let text = format!(
+            "cannot bind to {text}: a {} socket has one endpoint at a time, and this one is bound to {}",
+            self.spec().socket_type,
+            entry.resolved
+        );
+        Err(Error::with(ErrorKind::AddressInUse, text))
     }
 
     /// Connects to an endpoint. Returns the number of the call, unless the socket was already connected to the
@@ -260,6 +278,7 @@ impl Core {
         is_local: bool,
     ) -> Result<MessagePort> {
         let options = &state.options;
+        let (registry, affinity) = (self.registry.clone(), options.affinity);
         Ok(MessagePort {
             port: self.port()?,
             socket_type: self.spec().socket_type,
@@ -273,6 +292,11 @@ impl Core {
             conflate: options.conflation(),
             options: options.clone(),
             peer_name: None,
+            choose_io: Arc::new(move || {
+                let (io, guard) = registry.choose_io(affinity)?;
+                Ok((io, Box::new(guard)))
+            }),
+            budget: self.registry.budget.clone(),
         })
     }
 

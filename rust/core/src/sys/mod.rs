@@ -10,6 +10,7 @@
 //! * [`word`]: waits for a word to change, and reports that a signal handler ran meanwhile.
 //! * [`stream`]: reads and writes a connected socket without blocking, without signals, and without accessing
 //!   uninitialised memory.
+//! * [`datagram`]: sends and receives several datagrams at once, and counts those that the kernel dropped.
 //! * [`thread`]: threads that receive no signals, with a name, a priority and a set of CPUs.
 //! * [`parting`]: threads that sleep instead of being ended from outside in the middle of a call.
 //! * [`poll`]: readiness of a few descriptors of the application, once.
@@ -25,6 +26,7 @@
 
 pub(crate) mod chance;
 pub(crate) mod clock;
+pub(crate) mod datagram;
 pub(crate) mod errno;
 pub(crate) mod fork;
 pub(crate) mod interfaces;

@@ -76,6 +76,9 @@ impl MessageTransport for Inproc {
                 format!("{socket} speaks raw tcp and ipc only"),
             ));
         }
+        if socket.is_datagram() {
+            return Err(super::no_datagrams(socket));
+        }
         if name.is_empty() || name.len() > NAME_MAX {
             return Err(Error::with(
                 ErrorKind::Invalid,

@@ -1,7 +1,8 @@
 //! Transports that carry messages: they join sockets to each other, or to something else, by pipes.
 //!
-//! A message transport has no descriptors, no engine and no session. It gets a [`MessagePort`] with each bind and
-//! connect, and hands pipes to it. inproc is such a transport.
+//! A message transport has no engine and no session. It gets a [`MessagePort`] with each bind and connect, and hands
+//! pipes to it. inproc is such a transport. One that has descriptors, such as udp, lets the I/O threads of the context
+//! serve them ([`IoWorker`]).
 
 use std::any::Any;
 use std::fmt;
@@ -14,7 +15,10 @@ use zeroxide_proto::mechanisms;
 use zeroxide_proto::message::Message;
 use zeroxide_proto::socket_type::SocketType;
 
+use super::worker::IoWorker;
+use crate::budget::Budget;
 use crate::error::Result;
+use crate::io_thread::IoHandle;
 use crate::monitor::MonitorEvent;
 use crate::options::Options;
 use crate::patterns::{DropReason, Side};
@@ -90,7 +94,14 @@ pub struct MessagePort {
     pub(crate) options: Arc<Options>,
     /// The application's name for the peer of this connect.
     pub(crate) peer_name: Option<Bytes>,
+    /// Chooses an I/O thread. The context cannot end before the second value is dropped.
+    pub(crate) choose_io: ChooseIo,
+    pub(crate) budget: Arc<Budget>,
 }
+
+/// See [`MessagePort`].
+pub(crate) type ChooseIo =
+    Arc<dyn Fn() -> Result<(IoHandle, Box<dyn Any + Send + Sync>)> + Send + Sync>;
 
 impl MessagePort {
     /// The type of the socket.
@@ -116,27 +127,62 @@ impl MessagePort {
     /// next change only after [`try_recv`](MessagePipe::try_recv) has returned `None`, or
     /// [`try_send`](MessagePipe::try_send) its message.
     pub fn open(&self, address: &str, on_change: impl Fn() + Send + Sync + 'static) -> MessagePipe {
+        let (pipe, theirs) = self.join(address, on_change);
+        self.attach(theirs);
+        pipe
+    }
+
+    /// Like [`open`](Self::open), for a transport that sends each message as one datagram of up to `largest` bytes.
+    /// Nothing but the application's messages is exchanged.
+    pub(super) fn open_for_datagrams(
+        &self,
+        address: &str,
+        largest: usize,
+        on_change: impl Fn() + Send + Sync + 'static,
+    ) -> MessagePipe {
+        let (pipe, mut theirs) = self.join(address, on_change);
+        theirs.set_largest(largest);
+        self.port.attach(theirs, &self.endpoint, self.origin);
+        pipe
+    }
+
+    /// A new pipe: the end of the transport, and that of the socket.
+    fn join(
+        &self,
+        address: &str,
+        on_change: impl Fn() + Send + Sync + 'static,
+    ) -> (MessagePipe, Pipe) {
         let own = PipeConfig {
             conflate: self.conflate.1,
             ..PipeConfig::default()
         };
         let (theirs, pipe) = Pipe::pair(self.pipe_config(), own);
-        let property = Bytes::copy_from_slice(address.as_bytes());
+        let property = (!address.is_empty()).then(|| {
+            let address = Bytes::copy_from_slice(address.as_bytes());
+            ("Peer-Address".to_owned(), address)
+        });
         pipe.set_far_peer(Arc::new(PeerInfo {
-            properties: vec![("Peer-Address".to_owned(), property)],
+            properties: property.into_iter().collect(),
             ..PeerInfo::default()
         }));
         pipe.set_owner(Arc::new(Owner(on_change)), PipeId(0));
-        let context = self.port.hold_context();
-        let delivery = Delivery::begin(&self.port);
-        self.attach(theirs);
-        MessagePipe {
+        let pipe = MessagePipe {
             pipe,
             port: self.clone(),
             address: address.to_owned(),
-            _delivery: delivery,
-            _context: context,
-        }
+            _delivery: Delivery::begin(&self.port),
+            _context: self.port.hold_context(),
+        };
+        (pipe, theirs)
+    }
+
+    /// A place in an I/O thread of the context, according to the socket's AFFINITY.
+    ///
+    /// # Errors
+    /// `NoThread` if there is none.
+    pub fn io_worker(&self) -> Result<IoWorker> {
+        let (io, guard) = (self.choose_io)()?;
+        Ok(IoWorker::new(io, guard))
     }
 
     /// The socket's description for a peer.
@@ -214,7 +260,7 @@ impl fmt::Debug for MessagePort {
 /// The transport's end of a pipe to a socket. A drop disconnects the socket from this peer: it can still receive what
 /// was sent before. The context's `term()` waits until all of its pipes were dropped.
 pub struct MessagePipe {
-    pipe: Pipe,
+    pub(super) pipe: Pipe,
     port: MessagePort,
     address: String,
     _delivery: Delivery,

@@ -4,12 +4,16 @@
 //! [`Stream`], the same for all of them. A [`MessageTransport`] exchanges messages as they are, through pipes. A new
 //! transport of either kind is one file and one line in [`TRANSPORTS`].
 
+mod address;
 mod inproc;
+mod ip;
 mod ipc;
 mod layers;
 mod messages;
 mod socks;
 mod tcp;
+mod udp;
+mod worker;
 
 use std::fmt;
 use std::io::{self, IoSlice};
@@ -23,6 +27,7 @@ use zeroxide_proto::socket_type::SocketType;
 pub(crate) use self::ipc::endpoint_of;
 use self::layers::{Layer, Layers};
 pub use self::messages::{Bound, Hold, MessagePipe, MessagePort, MessageTransport};
+pub use self::worker::{IoWork, IoWorker, Next};
 use crate::error::{Error, ErrorKind, Result};
 use crate::options::Options;
 use crate::resolver::Job;
@@ -141,6 +146,7 @@ static TRANSPORTS: &[Row] = &[
     Row::Messages(inproc::new),
     Row::Bytes(&tcp::TCP),
     Row::Bytes(&ipc::IPC),
+    Row::Messages(udp::new),
 ];
 
 /// Transports that every ZeroMQ has. libzmq has no such capabilities.
@@ -267,10 +273,17 @@ impl Transport {
     /// As the transport's own `check`.
     pub(crate) fn check(&self, address: &str, socket: SocketType, bind: bool) -> Result<()> {
         match self {
+            Transport::Bytes(_) if socket.is_datagram() => Err(no_datagrams(socket)),
             Transport::Bytes(transport) => transport.check(address, socket, bind),
             Transport::Messages(transport) => transport.check(address, socket, bind),
         }
     }
+}
+
+/// The error for a socket that sends datagrams over a transport that carries none.
+fn no_datagrams(socket: SocketType) -> Error {
+    let text = format!("a {socket} socket sends and receives datagrams, so it needs udp");
+    Error::with(ErrorKind::IncompatibleProtocol, text)
 }
 
 /// The byte transport of a scheme.

@@ -1,9 +1,7 @@
 //! TCP.
 
-mod address;
-
 use std::io;
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,12 +9,13 @@ use std::time::Duration;
 use socket2::{Domain, Protocol, SockAddr, SockRef, Socket, TcpKeepalive, Type};
 use zeroxide_proto::socket_type::SocketType;
 
-use self::address::{Address, Host};
+use super::address::{self, Address, Host};
+use super::ip;
 use super::socks::{Destination, Request, Socks};
 use super::{ByteTransport, Listen, Opening, Stream, Target, Targets};
 use crate::error::{Error, ErrorKind, Result};
 use crate::options::{AddressFilter, Options};
-use crate::resolver::{self, HostPort, Job};
+use crate::resolver::{HostPort, Job};
 use crate::sys::stream::{self, adopt};
 
 /// See the module text.
@@ -61,7 +60,7 @@ impl ByteTransport for Tcp {
         if address.host == Host::Any || address.port == 0 {
             return Vec::new();
         }
-        let addresses = bind_addresses(&address, options).unwrap_or_default();
+        let addresses = address::local_addresses(&address, options).unwrap_or_default();
         let endpoint = |address| super::endpoint(&SockAddr::from(address));
         addresses.into_iter().map(endpoint).collect()
     }
@@ -161,37 +160,13 @@ impl Listen for TcpListener {
 /// Creates a socket that listens at the address.
 fn bound(address: &Address, options: &Options) -> Result<Socket> {
     let mut failure = None;
-    for local in bind_addresses(address, options)? {
+    for local in address::local_addresses(address, options)? {
         match listen_at(local, options) {
             Ok(socket) => return Ok(socket),
             Err(error) => failure = Some(error),
         }
     }
     Err(failure.unwrap_or_else(|| Error::new(ErrorKind::NoDevice)))
-}
-
-/// The addresses to try in turn: the first that works is bound.
-fn bind_addresses(address: &Address, options: &Options) -> Result<Vec<SocketAddr>> {
-    let Address { host, port } = address;
-    if let Some(local) = host.local(*port, options.ipv6)? {
-        // On a system without IPv6, "any address" means all IPv4 addresses.
-        let fallback =
-            (*host == Host::Any && options.ipv6).then(|| (Ipv4Addr::UNSPECIFIED, *port).into());
-        return Ok([local].into_iter().chain(fallback).collect());
-    }
-    let Host::Name(name) = host else {
-        return Err(Error::new(ErrorKind::NoDevice));
-    };
-    let named = HostPort {
-        host: name.clone(),
-        port: *port,
-    };
-    let mut addresses = resolver::look_up(&named).map_err(|error| {
-        let text = format!("'{name}' is neither an interface nor a host here ({error})");
-        Error::with(ErrorKind::NoDevice, text)
-    })?;
-    addresses.retain(|address| options.ipv6 || address.is_ipv4());
-    Ok(addresses)
 }
 
 fn listen_at(local: SocketAddr, options: &Options) -> Result<Socket> {
@@ -325,34 +300,10 @@ fn new_socket(domain: Domain, options: &Options) -> Result<Socket> {
 fn tune(socket: &Socket, domain: Domain, options: &Options) -> Result<()> {
     // Batching happens above; holding back the last small segment would only add delay.
     socket.set_tcp_nodelay(true)?;
-    if let Some(size) = options.sndbuf {
-        socket.set_send_buffer_size(size)?;
-    }
-    if let Some(size) = options.rcvbuf {
-        socket.set_recv_buffer_size(size)?;
-    }
     if options.tcp_maxrt.is_some() {
         stream::limit_silence(SockRef::from(socket), options.tcp_maxrt)?;
     }
-    if options.tos != 0 {
-        let tos = u32::from(options.tos);
-        if domain == Domain::IPV6 {
-            socket.set_tclass_v6(tos)?;
-        }
-        // Also for IPv4 peers of a dual-stack socket.
-        socket.set_tos_v4(tos)?;
-    }
-    if !options.bind_to_device.is_empty() {
-        let device = &options.bind_to_device;
-        stream::bind_to_interface(SockRef::from(socket), device).map_err(|error| {
-            let hint = match error.kind() {
-                io::ErrorKind::PermissionDenied => " needs CAP_NET_RAW",
-                _ => "",
-            };
-            Error::from(error).about(format_args!("BINDTODEVICE {device}{hint}"))
-        })?;
-    }
-    Ok(())
+    ip::tune(socket, domain, options)
 }
 
 /// Whether a connection made by this side gets its probes only when the session asks for them. A connection that ends

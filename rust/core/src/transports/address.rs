@@ -1,8 +1,10 @@
-//! The address after `tcp://`: `host:port`, and for connects also `source;host:port`.
+//! The address after `tcp://` and similar schemes: `host:port`, and for connects also `source;host:port`.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV6};
 
 use crate::error::{Error, ErrorKind, Result, printable};
+use crate::options::Options;
+use crate::resolver::{self, HostPort};
 use crate::sys::interfaces;
 
 /// A host and a port, as written.
@@ -87,7 +89,8 @@ fn port(text: &str) -> Result<u16> {
     }
 }
 
-fn host(text: &str) -> Result<Host> {
+/// A host without a port.
+pub(super) fn host(text: &str) -> Result<Host> {
     if text == "*" {
         return Ok(Host::Any);
     }
@@ -192,7 +195,35 @@ fn interface(name: &str, port: u16, ipv6: bool) -> Result<Option<SocketAddr>> {
     }
 }
 
-fn invalid(text: &str, why: &str) -> Error {
+/// The addresses to try in turn when binding: the first that works is bound. May block to resolve a local host name.
+///
+/// # Errors
+/// `NoDevice` if there are none.
+pub(super) fn local_addresses(address: &Address, options: &Options) -> Result<Vec<SocketAddr>> {
+    let Address { host, port } = address;
+    if let Some(local) = host.local(*port, options.ipv6)? {
+        // On a system without IPv6, "any address" means all IPv4 addresses.
+        let fallback =
+            (*host == Host::Any && options.ipv6).then(|| (Ipv4Addr::UNSPECIFIED, *port).into());
+        return Ok([local].into_iter().chain(fallback).collect());
+    }
+    let Host::Name(name) = host else {
+        return Err(Error::new(ErrorKind::NoDevice));
+    };
+    let named = HostPort {
+        host: name.clone(),
+        port: *port,
+    };
+    let mut addresses = resolver::look_up(&named).map_err(|error| {
+        let text = format!("'{name}' is neither an interface nor a host here ({error})");
+        Error::with(ErrorKind::NoDevice, text)
+    })?;
+    addresses.retain(|address| options.ipv6 || address.is_ipv4());
+    Ok(addresses)
+}
+
+/// An error about an address.
+pub(super) fn invalid(text: &str, why: &str) -> Error {
     let why = match text.trim() == text {
         true => why,
         false => "there is white space around it; remove it",

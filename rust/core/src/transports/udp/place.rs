@@ -1,0 +1,275 @@
+//! The addresses after `udp://`, and sockets for them: `host:port`, or `interface;group:port` for a multicast group.
+
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+
+use socket2::{Domain, InterfaceIndexOrAddress, Protocol, SockAddr, Socket, Type};
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::options::Options;
+use crate::resolver::{self, HostPort};
+use crate::sys::{datagram, interfaces};
+use crate::transports::address::{self, Address, Host};
+use crate::transports::ip;
+
+/// What the headers of IP and UDP add to a datagram.
+const HEADERS_V4: usize = 28;
+const HEADERS_V6: usize = 48;
+
+/// An address, as written.
+pub(super) struct Place {
+    /// The network interface for a multicast group.
+    interface: Option<Host>,
+    address: Address,
+}
+
+pub(super) fn parse(text: &str, bind: bool) -> Result<Place> {
+    let (interface, rest) = match text.rsplit_once(';') {
+        Some((interface, rest)) => (Some(address::host(interface)?), rest),
+        None => (None, text),
+    };
+    let address = match bind {
+        true => address::to_bind(rest)?,
+        false => address::to_connect(rest)?.1,
+    };
+    if interface.is_some() && !matches!(&address.host, Host::Ip(ip, _) if ip.is_multicast()) {
+        let why = "an interface before ';' is for the address of a multicast group";
+        return Err(address::invalid(text, why));
+    }
+    Ok(Place { interface, address })
+}
+
+/// The endpoint of a bound socket, with its port filled in.
+pub(super) fn endpoint(text: &str, socket: &Socket) -> Result<String> {
+    let place = parse(text, true)?;
+    let local = socket.local_addr()?.as_socket();
+    let local = local.ok_or_else(|| Error::new(ErrorKind::AddressNotAvailable))?;
+    Ok(match place.address.host {
+        Host::Ip(ip, _) if ip.is_multicast() => {
+            let (before, _) = text.rsplit_once(':').unwrap_or((text, ""));
+            format!("udp://{before}:{}", local.port())
+        }
+        _ => format!("udp://{local}"),
+    })
+}
+
+/// A socket that is bound to the address, and a member of its group. May block to resolve a local host name.
+pub(super) fn bound(text: &str, options: &Options) -> Result<Socket> {
+    let place = parse(text, true)?;
+    let mut failure = None;
+    for local in address::local_addresses(&place.address, options)? {
+        match bind_to(local, place.interface.as_ref(), options) {
+            Ok(socket) => return Ok(socket),
+            Err(error) => failure = Some(error),
+        }
+    }
+    Err(failure.unwrap_or_else(|| Error::new(ErrorKind::NoDevice)))
+}
+
+fn bind_to(target: SocketAddr, interface: Option<&Host>, options: &Options) -> Result<Socket> {
+    let socket = new_socket(target, options)?;
+    let is_group = target.ip().is_multicast();
+    let mut local = target;
+    if is_group {
+        // A socket that is bound to the group itself could not send.
+        local.set_ip(any(target.ip()));
+        datagram::share_port(&socket)?;
+        // Otherwise it would receive the datagrams of all groups that other sockets of this machine have joined.
+        match target.ip() {
+            IpAddr::V4(_) => socket.set_multicast_all_v4(false)?,
+            IpAddr::V6(_) => socket.set_multicast_all_v6(false)?,
+        }
+    } else if target.is_ipv6() {
+        socket.set_only_v6(false)?;
+    }
+    socket
+        .bind(&SockAddr::from(local))
+        .map_err(|error| cannot_bind(error, &local))?;
+    if is_group {
+        let interface = Interface::find(interface, &target)?;
+        join(&socket, target.ip(), &interface).map_err(|error| {
+            let text = format!("cannot join {}", target.ip());
+            Error::from(error).about(text)
+        })?;
+        prepare_sending(&socket, target.ip(), &interface, options)?;
+    }
+    Ok(socket)
+}
+
+/// A socket that is connected to the address, the address, and the size of the largest datagram, which is at most
+/// `largest`. May block to resolve a host name.
+pub(super) fn connected(
+    text: &str,
+    options: &Options,
+    largest: usize,
+) -> Result<(Socket, SocketAddr, usize)> {
+    let place = parse(text, false)?;
+    let mut target = target(place.address, options)?;
+    let socket = new_socket(target, options)?;
+    let mut largest = largest;
+    if target.ip().is_multicast() {
+        let interface = Interface::find(place.interface.as_ref(), &target)?;
+        prepare_sending(&socket, target.ip(), &interface, options)?;
+        if let SocketAddr::V6(target) = &mut target {
+            target.set_scope_id(interface.number);
+        }
+        if let Some(packet) = options.multicast_maxtpdu {
+            let headers = match target {
+                SocketAddr::V4(_) => HEADERS_V4,
+                SocketAddr::V6(_) => HEADERS_V6,
+            };
+            largest = largest.min((packet as usize).saturating_sub(headers));
+        }
+    }
+    socket.connect(&SockAddr::from(target))?;
+    Ok((socket, target, largest))
+}
+
+fn target(address: Address, options: &Options) -> Result<SocketAddr> {
+    let ipv6 = options.ipv6;
+    let host = match address.host {
+        Host::Ip(ip, zone) => return address::literal(ip, zone.as_deref(), address.port, ipv6),
+        // Checked before.
+        Host::Any => return Err(Error::new(ErrorKind::Invalid)),
+        Host::Name(host) => host,
+    };
+    let name = HostPort {
+        host,
+        port: address.port,
+    };
+    let found = resolver::look_up(&name)?;
+    let mut usable = found
+        .into_iter()
+        .filter(|address| ipv6 || address.is_ipv4());
+    usable.next().ok_or_else(|| {
+        let text = "no usable address: set IPV6 to 1 to use IPv6 addresses";
+        Error::with(ErrorKind::HostUnreachable, text)
+    })
+}
+
+fn new_socket(address: SocketAddr, options: &Options) -> Result<Socket> {
+    let domain = Domain::for_address(address);
+    let kind = Type::DGRAM.nonblocking().cloexec();
+    let socket = Socket::new_raw(domain, kind, Some(Protocol::UDP))?;
+    ip::tune(&socket, domain, options)?;
+    Ok(socket)
+}
+
+fn any(ip: IpAddr) -> IpAddr {
+    match ip {
+        IpAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
+        IpAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
+    }
+}
+
+/// The interface for multicast, as its address and its number. Without both, the system chooses one.
+#[derive(Default)]
+struct Interface {
+    address: Option<Ipv4Addr>,
+    number: u32,
+}
+
+impl Interface {
+    fn find(host: Option<&Host>, group: &SocketAddr) -> Result<Interface> {
+        let scope = match group {
+            SocketAddr::V6(group) => group.scope_id(),
+            SocketAddr::V4(_) => 0,
+        };
+        let Some(host) = host.filter(|host| **host != Host::Any) else {
+            return Ok(Interface {
+                address: None,
+                number: scope,
+            });
+        };
+        let all = interfaces::addresses()?;
+        let (name, given) = match host {
+            Host::Name(name) => (Some(name.as_str()), None),
+            Host::Ip(ip, _) => {
+                let own = all.iter().find(|(_, address)| address.ip() == *ip);
+                (own.map(|(name, _)| name.as_str()), Some(*ip))
+            }
+            Host::Any => (None, None),
+        };
+        let number = name.and_then(interfaces::index);
+        let (Some(name), Some(number)) = (name, number) else {
+            let shown = match host {
+                Host::Name(name) => name.clone(),
+                Host::Ip(ip, _) => ip.to_string(),
+                Host::Any => "*".to_owned(),
+            };
+            let text = format!("no interface has the name or the address {shown}");
+            return Err(Error::with(ErrorKind::NoDevice, text));
+        };
+        let first = || {
+            let mut own = all.iter().filter(|(owner, _)| owner == name);
+            own.find_map(|(_, address)| ipv4(address.ip()))
+        };
+        Ok(Interface {
+            address: given.and_then(ipv4).or_else(first),
+            number,
+        })
+    }
+}
+
+fn ipv4(ip: IpAddr) -> Option<Ipv4Addr> {
+    match ip {
+        IpAddr::V4(ip) => Some(ip),
+        IpAddr::V6(_) => None,
+    }
+}
+
+fn join(socket: &Socket, group: IpAddr, interface: &Interface) -> io::Result<()> {
+    match group {
+        IpAddr::V4(group) => {
+            let interface = match interface.number {
+                0 => InterfaceIndexOrAddress::Address(Ipv4Addr::UNSPECIFIED),
+                number => InterfaceIndexOrAddress::Index(number),
+            };
+            socket.join_multicast_v4_n(&group, &interface)
+        }
+        IpAddr::V6(group) => socket.join_multicast_v6(&group, interface.number),
+    }
+}
+
+/// Sets what matters for sending to a group.
+fn prepare_sending(
+    socket: &Socket,
+    group: IpAddr,
+    interface: &Interface,
+    options: &Options,
+) -> io::Result<()> {
+    let hops = options.multicast_hops.min(255);
+    match group {
+        IpAddr::V4(_) => {
+            socket.set_multicast_loop_v4(options.multicast_loop)?;
+            socket.set_multicast_ttl_v4(hops)?;
+            if let Some(address) = interface.address {
+                socket.set_multicast_if_v4(&address)?;
+            }
+        }
+        IpAddr::V6(_) => {
+            socket.set_multicast_loop_v6(options.multicast_loop)?;
+            socket.set_multicast_hops_v6(hops)?;
+            if interface.number != 0 {
+                socket.set_multicast_if_v6(interface.number)?;
+            }
+        }
+    }
+    Ok(())
+}
+
+fn cannot_bind(error: io::Error, address: &SocketAddr) -> Error {
+    let error = Error::from(error);
+    match error.kind() {
+        ErrorKind::AddressInUse => {
+            error.about(format_args!("another socket is bound to udp://{address}"))
+        }
+        ErrorKind::AddressNotAvailable => error.about(format_args!(
+            "{address} is not an address of this machine; udp://* binds to all of its addresses"
+        )),
+        ErrorKind::Access => {
+            error.about(format_args!("{address}: ports below 1024 need a privilege"))
+        }
+        _ => error.about(address),
+    }
+}
