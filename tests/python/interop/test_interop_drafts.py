@@ -1,6 +1,8 @@
 """The draft sockets against a libzmq that was built with them: either side binding, tcp and ipc."""
 
+import contextlib
 import errno
+import importlib
 
 import pytest
 from libzmq_library import LIBRARY
@@ -9,6 +11,11 @@ from support import eventually
 
 pytestmark = pytest.mark.skipif(
     not LIBRARY.exists(), reason="build it with: python3 tools/libzmq_drafts.py"
+)
+
+CURVE = pytest.mark.skipif(
+    LIBRARY.exists() and not importlib.import_module("libzmq_drafts").has("curve"),
+    reason="libzmq was built without libsodium (Debian: libsodium-dev)",
 )
 
 BODIES = [b"", b"x", b"y" * 69, b"z" * 70, b"v" * 256, b"w" * 9000, b"u" * 300_000]
@@ -209,3 +216,144 @@ def test_their_peer_learns_that_we_left(zmq, sockets, libzmq, transport):
         assert server.recv_labelled()[:2] == [b"gone", hello[1]]
     finally:
         server.close()
+
+
+@pytest.fixture
+def encrypted(zmq, pair):
+    """Like `pair`, with CURVE: the side that binds is the server."""
+    server, client = zmq.curve_keypair(), zmq.curve_keypair()
+
+    ends = [
+        {"curve_server": 1, "curve_publickey": server[0], "curve_secretkey": server[1]},
+        {
+            "curve_publickey": client[0],
+            "curve_secretkey": client[1],
+            "curve_serverkey": server[0],
+        },
+    ]
+
+    def make(ours, theirs, *, we_bind, before=lambda one, other: None):
+        mine, others = ends if we_bind else reversed(ends)
+
+        def secure(one, other):
+            for name, value in mine.items():
+                setattr(one, name, value)
+            before(one, other)
+
+        return pair(ours, theirs, we_bind=we_bind, before=secure, **others)
+
+    return make
+
+
+@CURVE
+@either
+@pytest.mark.parametrize(
+    ("ours", "theirs"),
+    [("SCATTER", "GATHER"), ("GATHER", "SCATTER"), ("CHANNEL", "CHANNEL"), ("CLIENT", "SERVER")],
+)
+def test_encrypted_messages(encrypted, ours, theirs, we_bind):
+    one, other = encrypted(ours, theirs, we_bind=we_bind)
+    sender, receiver = (other, one) if ours == "GATHER" else (one, other)
+    for body in BODIES:
+        sender.send(body)
+        assert receiver.recv() == body
+
+
+@CURVE
+@either
+def test_encrypted_replies(encrypted, we_bind):
+    server, client = encrypted("SERVER", "CLIENT", we_bind=we_bind)
+    for body in BODIES:
+        client.send(body)
+        server.send(server.recv(copy=False))
+        assert client.recv() == body
+
+
+@CURVE
+@either
+def test_encrypted_groups_of_ours(encrypted, we_bind):
+    radio, dish = encrypted(
+        "RADIO", "DISH", we_bind=we_bind, before=lambda _, dish: dish.join(b"g")
+    )
+    eventually(lambda: dish.look() or radio.count_subscribed("g"))
+    for body in BODIES:
+        radio.send(b"filtered", group="gg")
+        radio.send(body, group="g")
+        assert dish.recv_labelled() == [body, 0, b"g"]
+
+
+@CURVE
+@either
+def test_encrypted_groups_of_theirs(encrypted, we_bind):
+    dish, radio = encrypted("DISH", "RADIO", we_bind=we_bind, before=lambda dish, _: dish.join("g"))
+    for _ in range(600):
+        radio.send(b"anybody?", group=b"g")
+        if dish.poll(50):
+            break
+    while dish.poll(100):
+        assert dish.recv() == b"anybody?"
+    for body in BODIES:
+        radio.send(body, group=b"g")
+        assert dish.recv() == body
+
+
+@CURVE
+def test_encrypted_peers(zmq, sockets, libzmq, transport):
+    (server_public, server_secret), (public, secret) = zmq.curve_keypair(), zmq.curve_keypair()
+    one = sockets.context.socket(zmq.PEER)
+    one.curve_server = 1
+    one.curve_publickey, one.curve_secretkey = server_public, server_secret
+    one.bind(sockets.endpoint(transport))
+    other = libzmq.socket(
+        zmq.PEER, curve_publickey=public, curve_secretkey=secret, curve_serverkey=server_public
+    )
+    try:
+        theirs = other.connect_peer(one.last_endpoint.decode())
+        for body in BODIES:
+            other.send(body, routing_id=theirs)
+            one.send(one.recv(copy=False))
+            assert other.recv_labelled()[:2] == [body, theirs]
+    finally:
+        other.close()
+
+
+def test_we_learn_that_their_server_left(zmq, sockets, libzmq, fixed_endpoint, transport):
+    endpoint = fixed_endpoint(transport)
+    client = sockets.context.socket(zmq.CLIENT)
+    client.hiccup_msg, client.reconnect_ivl = b"hiccup", 10
+    client.connect(endpoint)
+    for _ in range(2):
+        server = libzmq.socket(zmq.SERVER)
+        try:
+            eventually(lambda server=server: bound(server, endpoint))
+            client.send(b"hello")
+            heard, routing_id, _ = server.recv_labelled()
+            server.send(heard, routing_id=routing_id)
+            assert client.recv() == b"hello"
+        finally:
+            server.close()
+        assert client.recv() == b"hiccup"
+
+
+def test_their_client_learns_that_we_left(zmq, sockets, libzmq, fixed_endpoint, transport):
+    endpoint = fixed_endpoint(transport)
+    client = libzmq.socket(zmq.CLIENT, hiccup_msg=b"hiccup", reconnect_ivl=10)
+    try:
+        client.connect(endpoint)
+        for _ in range(2):
+            with sockets.context.socket(zmq.SERVER) as server:
+                server.bind(endpoint)
+                client.send(b"hello")
+                server.send(server.recv(copy=False))
+                assert client.recv() == b"hello"
+            assert client.recv() == b"hiccup"
+    finally:
+        client.close()
+
+
+def bound(socket, endpoint):
+    """Binds, unless a closed socket has not left the address yet."""
+    with contextlib.suppress(RemoteError):
+        socket.bind(endpoint)
+        return True
+    return False
