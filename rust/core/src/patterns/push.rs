@@ -6,15 +6,16 @@ use zeroxide_proto::socket_type::SocketType;
 use crate::error::{Error, ErrorKind, Result};
 use crate::patterns::load_balancer::LoadBalancer;
 use crate::patterns::pipe_set::{DropReason, PipeSet};
-use crate::patterns::{Pattern, PatternSpec};
+use crate::patterns::{Pattern, PatternSpec, single_part};
 use crate::pipe::PipeId;
 
+/// The behaviour of PUSH and SCATTER. SCATTER sends single parts only.
 #[derive(Default)]
-struct Push {
+pub(super) struct Push<const SINGLE_PART: bool> {
     outbound: LoadBalancer,
 }
 
-impl Pattern for Push {
+impl<const SINGLE_PART: bool> Pattern for Push<SINGLE_PART> {
     fn attach(&mut self, _: &mut PipeSet, id: PipeId) {
         self.outbound.insert(id);
     }
@@ -39,6 +40,9 @@ impl Pattern for Push {
     }
 
     fn send(&mut self, pipes: &mut PipeSet, message: &mut Message) -> Result<()> {
+        if SINGLE_PART {
+            single_part::check(message, SocketType::Scatter)?;
+        }
         self.outbound.send(pipes, message)
     }
 
@@ -58,7 +62,7 @@ impl Pattern for Push {
 pub(super) static PUSH: PatternSpec = PatternSpec {
     can_recv: false,
     conflates: true,
-    ..PatternSpec::new(SocketType::Push, || Box::new(Push::default()))
+    ..PatternSpec::new(SocketType::Push, || Box::new(Push::<false>::default()))
 };
 
 #[cfg(test)]

@@ -1,70 +1,23 @@
 //! SCATTER: each message, a single part, goes to one of the gatherers, in turn.
 
-use zeroxide_proto::message::Message;
 use zeroxide_proto::socket_type::SocketType;
 
-use crate::error::{Error, ErrorKind, Result};
-use crate::patterns::load_balancer::LoadBalancer;
-use crate::patterns::pipe_set::{DropReason, PipeSet};
-use crate::patterns::{Pattern, PatternSpec, single_part};
-use crate::pipe::PipeId;
-
-#[derive(Default)]
-struct Scatter {
-    outbound: LoadBalancer,
-}
-
-impl Pattern for Scatter {
-    fn attach(&mut self, _: &mut PipeSet, id: PipeId) {
-        self.outbound.insert(id);
-    }
-
-    fn ready(&mut self, _: &mut PipeSet, _: PipeId) {}
-
-    // A gatherer must not send. If it does, the messages stay in its pipe, which is bounded.
-    fn readable(&mut self, _: &mut PipeSet, _: PipeId) {}
-
-    fn writable(&mut self, _: &mut PipeSet, id: PipeId) {
-        self.outbound.insert(id);
-    }
-
-    fn far_closed(&mut self, pipes: &mut PipeSet, id: PipeId) {
-        self.outbound.remove(id);
-        pipes.discard(id, DropReason::Filtered);
-        pipes.check_read(id);
-    }
-
-    fn detach(&mut self, _: &mut PipeSet, id: PipeId) {
-        self.outbound.remove(id);
-    }
-
-    fn send(&mut self, pipes: &mut PipeSet, message: &mut Message) -> Result<()> {
-        single_part::check(message, SocketType::Scatter)?;
-        self.outbound.send(pipes, message)
-    }
-
-    fn recv(&mut self, _: &mut PipeSet, _: &mut Message) -> Result<Option<PipeId>> {
-        Err(Error::new(ErrorKind::NotSupported))
-    }
-
-    fn can_send(&mut self, pipes: &mut PipeSet) -> bool {
-        self.outbound.can_send(pipes)
-    }
-
-    fn can_recv(&mut self, _: &mut PipeSet) -> bool {
-        false
-    }
-}
+use crate::patterns::PatternSpec;
+use crate::patterns::push::Push;
 
 pub(super) static SCATTER: PatternSpec = PatternSpec {
     can_recv: false,
     single_part: true,
-    ..PatternSpec::new(SocketType::Scatter, || Box::new(Scatter::default()))
+    ..PatternSpec::new(SocketType::Scatter, || Box::new(Push::<true>::default()))
 };
 
 #[cfg(test)]
 mod tests {
+    use zeroxide_proto::message::Message;
+
     use super::*;
+    use crate::error::ErrorKind;
+    use crate::patterns::pipe_set::DropReason;
     use crate::patterns::rig::Rig;
 
     #[test]
