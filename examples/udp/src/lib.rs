@@ -23,13 +23,14 @@
 
 mod datagram;
 
+use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
-use std::thread;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::time::Instant;
 
 use zeroxide::{
-    Bound, Error, ErrorKind, Hold, MessagePipe, MessagePort, MessageTransport, Result, SocketType,
+    Bound, Error, ErrorKind, Hold, IoWork, IoWorker, MessagePipe, MessagePort, MessageTransport,
+    Next, Result, SocketType,
 };
 
 /// The transport. Its endpoints look like `datagram://127.0.0.1:5555`; to bind to port 0 lets the system choose one.
@@ -55,119 +56,127 @@ impl MessageTransport for Udp {
     }
 
     fn bind(&self, address: &str, port: MessagePort) -> Result<Bound> {
+        let worker = port.io_worker()?;
         let socket = UdpSocket::bind(parse(address)?)?;
+        socket.set_nonblocking(true)?;
         let local = socket.local_addr()?;
-        let receiver = Receiver {
-            local,
-            stopped: Arc::default(),
-        };
         // Datagrams have no connections, so all senders share a pipe. Nothing is sent to them.
-        let pipe = port.open("", || {});
-        let stopped = receiver.stopped.clone();
-        spawn(format!("udp/{}", local.port()), move || {
-            receive(&socket, pipe, &stopped);
-        })?;
+        let pipe = port.open("", worker.waker());
+        worker.start(Receiver {
+            socket,
+            pipe,
+            buffer: vec![0; datagram::LONGEST + 1],
+        });
         Ok(Bound {
             endpoint: format!("datagram://{local}"),
-            hold: Box::new(receiver),
+            hold: Box::new(Held(worker)),
         })
     }
 
     fn connect(&self, address: &str, port: MessagePort) -> Result<Hold> {
+        let worker = port.io_worker()?;
         let target = parse(address)?;
         let any: SocketAddr = match target {
             SocketAddr::V4(_) => (Ipv4Addr::UNSPECIFIED, 0).into(),
             SocketAddr::V6(_) => (Ipv6Addr::UNSPECIFIED, 0).into(),
         };
         let socket = UdpSocket::bind(any)?;
+        socket.set_nonblocking(true)?;
         socket.connect(target)?;
-        let bell = Arc::new(Bell::default());
-        let ringer = bell.clone();
-        let pipe = port.open(&target.to_string(), move || ringer.ring());
-        spawn(format!("udp/{}", target.port()), move || {
-            send(&socket, pipe, &bell);
-        })?;
-        // The thread ends when the socket closes its end of the pipe.
+        let pipe = port.open(&target.to_string(), worker.waker());
+        worker.start(Sender {
+            socket,
+            pipe,
+            waiting: None,
+        });
+        // The work ends when the socket has closed its end of the pipe.
         Ok(Box::new(()))
     }
 }
 
-/// Ends the thread of a bound address when it is dropped.
-struct Receiver {
-    local: SocketAddr,
-    stopped: Arc<AtomicBool>,
-}
+/// A bound address. When it is dropped, the address is free.
+struct Held(IoWorker);
 
-impl Drop for Receiver {
+impl Drop for Held {
     fn drop(&mut self) {
-        self.stopped.store(true, Ordering::Release);
-        let mut target = self.local;
-        if target.ip().is_unspecified() {
-            target.set_ip(match target {
-                SocketAddr::V4(_) => Ipv4Addr::LOCALHOST.into(),
-                SocketAddr::V6(_) => Ipv6Addr::LOCALHOST.into(),
-            });
-        }
-        // The thread sleeps until a datagram arrives.
-        let _ = UdpSocket::bind((target.ip(), 0)).and_then(|waker| waker.send_to(&[], target));
+        self.0.stop();
     }
 }
 
-/// Wakes a thread.
-#[derive(Default)]
-struct Bell {
-    rung: Mutex<bool>,
-    changed: Condvar,
+/// The number of datagrams after which other sockets have their turn.
+const TURN: usize = 256;
+
+struct Receiver {
+    socket: UdpSocket,
+    pipe: MessagePipe,
+    buffer: Vec<u8>,
 }
 
-impl Bell {
-    fn ring(&self) {
-        *self.rung.lock().unwrap_or_else(PoisonError::into_inner) = true;
-        self.changed.notify_one();
+impl IoWork for Receiver {
+    fn descriptor(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
     }
 
-    fn wait(&self) {
-        let rung = self.rung.lock().unwrap_or_else(PoisonError::into_inner);
-        let rung = self.changed.wait_while(rung, |rung| !*rung);
-        *rung.unwrap_or_else(PoisonError::into_inner) = false;
-    }
-}
-
-fn receive(socket: &UdpSocket, mut pipe: MessagePipe, stopped: &AtomicBool) {
-    let mut buffer = vec![0; datagram::LONGEST + 1];
-    loop {
-        let received = socket.recv(&mut buffer);
-        if stopped.load(Ordering::Acquire) {
-            return;
-        }
-        if let Ok(count) = received
-            && let Some(message) = datagram::decode(&buffer[..count])
-        {
-            // At the high-water mark it is lost, as in a full buffer of the kernel.
-            let _ = pipe.try_send(message);
-        }
-    }
-}
-
-fn send(socket: &UdpSocket, mut pipe: MessagePipe, bell: &Bell) {
-    loop {
-        let closed = pipe.is_closed();
-        while let Some(message) = pipe.try_recv() {
-            if let Some(datagram) = datagram::encode(&message) {
-                // The error may be that of an earlier datagram, for which there was no receiver.
-                let _ = socket.send(&datagram).or_else(|_| socket.send(&datagram));
+    fn run(&mut self, _: Instant) -> Next {
+        for _ in 0..TURN {
+            match self.socket.recv(&mut self.buffer) {
+                Ok(count) => {
+                    if let Some(message) = datagram::decode(&self.buffer[..count]) {
+                        // At the high-water mark it is lost, as in a full buffer of the kernel.
+                        let _ = self.pipe.try_send(message);
+                    }
+                }
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Next::Event,
+                Err(_) => {}
             }
         }
-        if closed {
-            return;
-        }
-        bell.wait();
+        Next::Again
     }
 }
 
-fn spawn(name: String, work: impl FnOnce() + Send + 'static) -> Result<()> {
-    thread::Builder::new().name(name).spawn(work)?;
-    Ok(())
+struct Sender {
+    socket: UdpSocket,
+    pipe: MessagePipe,
+    /// A datagram for which the kernel had no room.
+    waiting: Option<Vec<u8>>,
+}
+
+impl Sender {
+    /// The next datagram that can be sent.
+    fn next(&mut self) -> Option<Vec<u8>> {
+        if let Some(waiting) = self.waiting.take() {
+            return Some(waiting);
+        }
+        loop {
+            let message = self.pipe.try_recv()?;
+            if let Some(datagram) = datagram::encode(&message) {
+                return Some(datagram);
+            }
+        }
+    }
+}
+
+impl IoWork for Sender {
+    fn descriptor(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
+    }
+
+    fn run(&mut self, _: Instant) -> Next {
+        let is_closed = self.pipe.is_closed();
+        for _ in 0..TURN {
+            let Some(datagram) = self.next() else {
+                return if is_closed { Next::Never } else { Next::Event };
+            };
+            // The error may be that of an earlier datagram, for which there was no receiver.
+            let sent = self.socket.send(&datagram);
+            let sent = sent.or_else(|_| self.socket.send(&datagram));
+            if sent.is_err_and(|error| error.kind() == io::ErrorKind::WouldBlock) {
+                self.waiting = Some(datagram);
+                return Next::Event;
+            }
+        }
+        Next::Again
+    }
 }
 
 fn parse(address: &str) -> Result<SocketAddr> {

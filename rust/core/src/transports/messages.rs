@@ -123,7 +123,7 @@ impl MessagePort {
     /// the peer's in statistics and events.
     ///
     /// `on_change` is called when the pipe has messages for the transport, room again, or was closed by the socket. The
-    /// calling thread may be one that sends, with locks held, so only wake another thread there. It is called at the
+    /// calling thread may be one that sends, with locks held, so only wake another thread or an [`IoWorker`] there. It is called at the
     /// next change only after [`try_recv`](MessagePipe::try_recv) has returned `None`, or
     /// [`try_send`](MessagePipe::try_send) its message.
     pub fn open(&self, address: &str, on_change: impl Fn() + Send + Sync + 'static) -> MessagePipe {
