@@ -76,6 +76,9 @@ CALLS = "One call, one thread, nothing blocks"
 THREADS = "Threads of one process, each with a PUSH and a PULL of its own, inproc 64 B"
 MANY = "Many of something"
 SHARES = "Of itself"
+DRAFTS = "The types that are drafts in libzmq"
+# The others have no such types.
+NO_RIVALS = ("pyzmq", "pyomq")
 
 SIZES = {
     8: "8 B",
@@ -300,6 +303,24 @@ CASES: tuple[Case, ...] = (
         issue=True,
         smoke=True,
     ),
+    Case(DRAFTS, "SCATTER/GATHER 64 B tcp", "scatter_gather", not_for=NO_RIVALS, smoke=True),
+    Case(
+        DRAFTS,
+        "CLIENT/SERVER echo 64 B tcp, 500 in flight",
+        "client_server",
+        not_for=NO_RIVALS,
+        smoke=True,
+    ),
+    Case(
+        DRAFTS,
+        "RADIO/DISH 1 KiB tcp",
+        "radio_dish",
+        size=1024,
+        options={"hwm": 0, "silence_ms": 2000},
+        scaled={"count": MILLION},
+        not_for=NO_RIVALS,
+        smoke=True,
+    ),
     Case(MORE, "PUSH/PULL 64 B tcp through a proxy", "proxy", smoke=True),
     Case(MORE, "PUSH to 4 PULL 64 B tcp", "spread", options={"sockets": 4}, smoke=True),
     *(
@@ -465,6 +486,27 @@ OF_ITSELF = (
         f"{PUSH_PULL}: inproc 64 B",
         f"{CALLS}: inproc send and recv 64 B in turns",
         0.75,
+    ),
+    Share(
+        SHARES,
+        "SCATTER/GATHER tcp 64 B, of PUSH/PULL",
+        f"{DRAFTS}: SCATTER/GATHER 64 B tcp",
+        f"{PUSH_PULL}: tcp 64 B",
+        NO_LESS,
+    ),
+    Share(
+        SHARES,
+        "CLIENT/SERVER echo tcp 64 B, of DEALER/ROUTER",
+        f"{DRAFTS}: CLIENT/SERVER echo 64 B tcp, 500 in flight",
+        f"{MORE}: DEALER/ROUTER echo 64 B tcp, 500 in flight",
+        NO_LESS,
+    ),
+    Share(
+        SHARES,
+        "RADIO/DISH tcp 1 KiB, of PUB/SUB",
+        f"{DRAFTS}: RADIO/DISH 1 KiB tcp",
+        f"{PUB_SUB}: tcp: receiver",
+        NO_LESS,
     ),
     # With the GIL, two threads take turns; without it, each has a core of its own.
     Share(

@@ -89,6 +89,12 @@ def router(zmq: Any, socket: Any, case: Any) -> None:
         send_multipart(recv_multipart())
 
 
+def server(zmq: Any, socket: Any, case: Any) -> None:
+    recv, send = partial(socket.recv, copy=False), socket.send
+    while True:
+        send(recv())
+
+
 def pull_with_many(zmq: Any, socket: Any, case: Any, cpu: Cpu) -> Figures:
     """Several PULL sockets of one process share the messages of one PUSH, and are read in turn."""
     sockets = [socket, *further(zmq, socket, "PULL", case)]
@@ -129,8 +135,16 @@ def sub(zmq: Any, socket: Any, case: Any, cpu: Cpu) -> Figures:
 
 
 def pub(zmq: Any, socket: Any, case: Any) -> None:
-    send, payload, count = socket.send, b"x" * case["size"], case["count"]
-    publish_until_told(socket)
+    publish(socket, socket.send, case)
+
+
+def radio(zmq: Any, socket: Any, case: Any) -> None:
+    publish(socket, partial(socket.send, group="g"), case)
+
+
+def publish(socket: Any, send: Any, case: Any) -> None:
+    payload, count = b"x" * case["size"], case["count"]
+    publish_until_told(send)
     start = time.perf_counter_ns()
     for _ in repeat(None, count):
         send(payload)
@@ -138,9 +152,9 @@ def pub(zmq: Any, socket: Any, case: Any) -> None:
     threading.Event().wait()  # the runner ends this process when everything has arrived
 
 
-def publish_until_told(socket: Any, message: bytes = b"", every_s: float = 0.005) -> str:
+def publish_until_told(send: Any, message: bytes = b"", every_s: float = 0.005) -> str:
     while not select.select([sys.stdin], [], [], every_s)[0]:
-        socket.send(message)
+        send(message)
     return sys.stdin.readline().strip()
 
 

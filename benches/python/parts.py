@@ -138,6 +138,8 @@ def open_socket(zmq: Any, context: Any, kind: str, case: Any, *, as_server: bool
         secure(zmq, socket, as_server)
     if kind == "SUB" and "topics" not in case:
         socket.setsockopt(zmq.SUBSCRIBE, b"")
+    if kind == "DISH":
+        socket.join("g")
     return socket
 
 
