@@ -357,6 +357,76 @@ def test_identities_address_routers(zmq, context, endpoint):
         assert dealer.finish()[0] == b"welcome\n"
 
 
+def test_groups_are_the_first_part(zmq, context, endpoint):
+    with context.socket(zmq.RADIO) as radio:
+        radio.bind(endpoint)
+        groups = ("--join", "news", "--join", "weather")
+        with Command("cat", "dish", "--connect", endpoint, *groups, "--count", 2) as dish:
+            radio.wait_subscribed("news", timeout=PATIENCE * 1000)
+            radio.wait_subscribed("weather", timeout=PATIENCE * 1000)
+            for group, text in (("sports", b"1:0"), ("weather", b"sunny"), ("news", b"none")):
+                radio.send(text, group=group)
+            assert dish.finish()[0] == b"weather\tsunny\nnews\tnone\n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "data"),
+    [
+        (("--group", "weather"), b"sunny\nrain\n"),
+        (("--separator", ":"), b"weather:sunny\nsports:goal\nweather:rain\n"),
+    ],
+)
+def test_groups_of_a_radio(zmq, context, endpoint, arguments, data):
+    with context.socket(zmq.DISH) as dish:
+        dish.join("weather")
+        dish.bind(endpoint)
+        run("cat", "radio", "--connect", endpoint, "--wait", 1, *arguments, data=data)
+        frames = [dish.recv(copy=False) for _ in range(2)]
+    assert [(frame.group, frame.bytes) for frame in frames] == [
+        ("weather", b"sunny"),
+        ("weather", b"rain"),
+    ]
+
+
+@pytest.mark.parametrize(("kind", "other"), [("server", "client"), ("peer", "peer")])
+def test_commands_answer_peers_by_their_number(endpoint, kind, other):
+    with Command("cat", kind, "--bind", endpoint, "--exec", "tr a-z A-Z"):
+        reply = run("cat", other, "--connect", endpoint, "--count", 1, data=b"hello\n")[0]
+    assert reply.split(b"\t")[-1] == b"HELLO\n"
+    if other == "peer":
+        assert reply.partition(b"\t")[0].isdigit()
+
+
+def test_numbers_of_peers_are_the_first_part(zmq, context, endpoint):
+    with (
+        Command("cat", "server", "--bind", endpoint, "--json") as server,
+        context.socket(zmq.CLIENT) as client,
+    ):
+        client.connect(endpoint)
+        client.send(b"hello")
+        number, text = json.loads(server.process.stdout.readline())
+        assert text == "hello"
+        server.write(b'["1", "nobody has this number"]\n')
+        server.write(json.dumps([number, "welcome"]).encode() + b"\n")
+        assert client.recv() == b"welcome"
+
+
+@pytest.mark.parametrize(
+    ("kind", "line", "error"),
+    [
+        ("radio", b"text\n", "expected a group and one part, got a message of 1 parts"),
+        ("server", b"a b c\n", "expected a routing id and one part, got a message of 3 parts"),
+        ("server", b"x text\n", "expected a routing id, got b'x'"),
+        ("radio", b"\xff text\n", "expected a group, got b'\\xff'"),
+    ],
+)
+def test_messages_without_a_label_are_malformed(zmq, context, endpoint, kind, line, error):
+    with context.socket(zmq.CLIENT if kind == "server" else zmq.DISH) as peer:
+        peer.connect(endpoint)
+        arguments = (kind, "--bind", endpoint, "--separator", " ")
+        assert error in run("cat", *arguments, data=line, status=1)[1]
+
+
 def test_streams_speak_tcp(endpoint):
     import socket
 
@@ -598,6 +668,9 @@ MISTAKES = {
     "cat --bind x pul": "did you mean 'pull'?",
     "cat pull": "--bind or --connect is required",
     "cat pull --push --bind x": "two types, pull and push",
+    "cat dish --bind inproc://x": "DISH requires --join",
+    "cat pull --bind inproc://x --join y": "--join is for DISH, not for PULL",
+    "cat push --bind inproc://x --group y": "--group is for RADIO, not for PUSH",
     "cat pull --bind x more": "unexpected argument 'more'",
     "cat pull --bind inproc://x --data y": "--data and --file are for types that send",
     "cat pull --bind x --count many": "--count: expected a whole number of messages",
@@ -633,10 +706,7 @@ def test_failures_have_the_code_1():
 
 def test_types_come_from_the_package(zmq, context):
     text = run("cat", "--help")[0].decode()
-    labelled = {zmq.RADIO, zmq.DISH, zmq.SERVER, zmq.PEER}
-    for kind in labelled:
-        assert f"--{kind.name.lower()} " not in text
-    for kind in set(zmq.SocketType) - labelled:
+    for kind in zmq.SocketType:
         try:
             context.socket(kind).close()
         except zmq.ZMQError:

@@ -157,10 +157,15 @@ def write_all(data: bytes) -> None:
     Raises:
         BrokenPipeError: If the reader has gone.
     """
-    with _named("stdout"), memoryview(data) as view:
-        written = 0
-        while written < len(data):
-            written += os.write(STDOUT, view[written:])
+    try:
+        written = os.write(STDOUT, data)
+        if written < len(data):
+            with memoryview(data) as view:
+                while written < len(data):
+                    written += os.write(STDOUT, view[written:])
+    except OSError as error:
+        error.filename = "stdout"
+        raise
 
 
 @contextmanager

@@ -6,6 +6,10 @@ reply. REP writes each request, and replies with --data, with the next line of s
 output of the command of --exec. A type that does both, such as DEALER or PAIR, does both at once,
 and goes on after the end of stdin: --count, --timeout or Ctrl-C ends it.
 
+The group is the first part of a message of RADIO, unless --group names it, and of DISH. The number
+of the peer is the first part of a message of SERVER and PEER. A PEER that connects sends messages
+of one part to the first peer of --connect.
+
 formats, for both directions unless a direction is named:
   lines    the bytes of a message and a line break; tabs between parts (see --separator)
   raw      only the bytes, without anything between messages; stdin as a whole is one message
@@ -29,6 +33,8 @@ examples:
   zeroxide cat push --connect tcp://127.0.0.1:5555 < lines.txt
   zeroxide cat pull --bind tcp://127.0.0.1:5555 | grep error
   zeroxide cat sub --connect tcp://feed:5556 --subscribe weather --count 10 --json
+  zeroxide cat radio --bind tcp://*:5556 --group weather --wait 1 < lines.txt
+  zeroxide cat dish --connect tcp://feed:5556 --join weather
   zeroxide cat pub --bind tcp://*:5556 --data weather --data sunny --interval 1
   zeroxide cat req --connect tcp://127.0.0.1:5557 --data "what time is it?" --timeout 2
   zeroxide cat rep --bind tcp://127.0.0.1:5557 --exec date
@@ -54,7 +60,7 @@ from ..formats import INPUT, OUTPUT, Malformed, make_decoder, make_encoder
 from ..keys import add_keys
 from ..streams import FAILED, TIMED_OUT, TimedOut, read_all
 from .handler import Handler
-from .sockets import Abilities, Types, built_in, open_socket, option_value
+from .sockets import Abilities, Types, names, open_socket, option_value
 from .sockets import password as password_in
 from .sockets import passwords as passwords_in
 from .source import Fixed, Source, Typed
@@ -68,7 +74,7 @@ _SHORT = {"ascii": "-A", "quoted": "-Q"}
 
 def add_arguments(parser: Any) -> None:
     """Adds the arguments of ``zeroxide cat``."""
-    kinds = Types(*built_in())
+    kinds = Types(*names())
     parser.add_argument(
         "type",
         nargs="?",
@@ -212,11 +218,25 @@ def _add_sending(group: Any) -> None:
         help="before the first message, wait for N peers, for publishers N subscribers to it",
     )
     group.add_argument(
+        "--group",
+        metavar="GROUP",
+        type=text,
+        help="the group that RADIO sends all messages to",
+    )
+    group.add_argument(
         "--send-only", action="store_true", help="with a type that does both: end after sending"
     )
 
 
 def _add_receiving(group: Any) -> None:
+    group.add_argument(
+        "--join",
+        metavar="GROUP",
+        type=os.fsencode,
+        action="append",
+        default=[],
+        help="receive the messages to this group, with DISH (repeatable)",
+    )
     group.add_argument(
         "--subscribe",
         metavar="TOPIC",
@@ -307,7 +327,7 @@ def run(options: argparse.Namespace) -> int:
         options.fail(f"there are two types, {options.type} and {options.type_option}")
     kind = options.type or options.type_option
     if not kind:
-        options.fail(f"TYPE is required: {', '.join(built_in())}")
+        options.fail(f"TYPE is required: {', '.join(names())}")
     if not options.bind and not options.connect:
         options.fail("--bind or --connect is required")
     for name in ("recv_timeout", "send_timeout"):
@@ -335,7 +355,7 @@ def _talk(kind: str, options: argparse.Namespace) -> int:
     )
     context: Context[Any] = Context()
     try:
-        socket, can = open_socket(context, kind, options)
+        socket, can, labels = open_socket(context, kind, options)
         if handler is not None and (can.asks or not can.receives):
             options.fail(f"--exec answers messages, and {kind.upper()} receives none unasked")
         if options.send_only and can.sends:
@@ -344,7 +364,7 @@ def _talk(kind: str, options: argparse.Namespace) -> int:
         # The output of a command has its own line breaks.
         shown = "lines" if handler is None or can.sends else "raw"
         encode = make_encoder(options.format or shown, options.separator)
-        talk = Talk(socket, can, source, encode, limits)
+        talk = Talk(socket, can, labels, source, encode, limits)
         talk.run(handler, shows_requests=options.format is not None)
         # The messages are flushed, so this does not wait.
         socket.close(linger=-1)

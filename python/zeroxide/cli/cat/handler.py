@@ -5,7 +5,7 @@ The modules that it needs are imported when there is a command: without one, `ca
 
 import sys
 
-from ...constants import ROUTER, STREAM
+from ...constants import PEER, ROUTER, SERVER, STREAM
 from ..formats import Malformed, Message, make_decoder, make_encoder
 
 __all__ = ["Handler", "envelope_and_body"]
@@ -62,7 +62,7 @@ class Handler:
 
 def envelope_and_body(kind: int, message: list[bytes]) -> tuple[list[bytes], list[bytes]]:
     """Splits a message into the parts that address its reply, and the others."""
-    if kind == STREAM:
+    if kind in (STREAM, SERVER, PEER):
         return message[:1], message[1:]
     if kind != ROUTER:
         return [], message

@@ -9,17 +9,29 @@ from typing import Any, NamedTuple
 
 from ..._arguments import Choice
 from ..._hints import did_you_mean
-from ...constants import DONTWAIT, EFSM, SUB, XPUB, XSUB, SocketOption, SocketType
+from ...constants import (
+    DISH,
+    DONTWAIT,
+    EFSM,
+    PEER,
+    RADIO,
+    SUB,
+    XPUB,
+    XSUB,
+    SocketOption,
+    SocketType,
+)
 from ...context import Context
 from ...error import ZMQError
 from ...socket import Socket
 from ..keys import secure
+from .labels import LABELLED, Labels
 
 __all__ = [
     "Abilities",
     "Types",
-    "built_in",
     "milliseconds",
+    "names",
     "open_socket",
     "option_value",
     "password",
@@ -40,23 +52,12 @@ class Abilities(NamedTuple):
     """Whether it must receive before it sends, as REP."""
 
 
-# Messages of these have groups or routing ids, which no format shows.
-_LABELLED = (SocketType.RADIO, SocketType.DISH, SocketType.SERVER, SocketType.PEER)
+def names() -> list[str]:
+    """The names of the types that can be made. DGRAM needs udp, which no build has.
 
-
-def built_in() -> list[str]:
-    """The names of the types that this build can make, without those with labels beside their messages."""
-    names = []
-    with Context() as context:
-        for kind in SocketType:
-            if kind in _LABELLED:
-                continue
-            try:
-                context.socket(kind).close()
-            except ZMQError:
-                continue
-            names.append(kind.name.lower())
-    return names
+    They are not tried, because a command in a loop should start soon.
+    """
+    return [kind.name.lower() for kind in SocketType if kind != SocketType.DGRAM]
 
 
 class Types(Choice):
@@ -69,7 +70,7 @@ class Types(Choice):
 
 def open_socket(
     context: Context[Any], kind: str, options: argparse.Namespace
-) -> tuple[Socket[Any], Abilities]:
+) -> tuple[Socket[Any], Abilities, Labels | None]:
     """Creates the socket with its options, and binds and connects it."""
     socket: Socket[Any] = context.socket(SocketType[kind.upper()])
     try:
@@ -78,19 +79,25 @@ def open_socket(
         _configure(socket, options)
         _secure(socket, options)
         _subscribe(socket, options)
+        _join(socket, options)
+        target = options.group
         for endpoint in options.bind:
             socket.bind(endpoint)
             where = socket.last_endpoint.decode()
             if options.verbose or (where != endpoint and not options.silent):
                 print(f"bound to {where}", file=sys.stderr, flush=True)
         for endpoint in options.connect:
-            socket.connect(endpoint)
+            if socket.type == PEER:
+                number = socket.connect_peer(endpoint)
+                target = number if target is None else target
+            else:
+                socket.connect(endpoint)
             if options.verbose:
                 print(f"connecting to {endpoint}", file=sys.stderr, flush=True)
     except BaseException:
         socket.close(linger=0)
         raise
-    return socket, abilities
+    return socket, abilities, Labels(socket, target) if socket.type in LABELLED else None
 
 
 def _abilities(socket: Socket[Any]) -> Abilities:
@@ -154,6 +161,17 @@ def _subscribe(socket: Socket[Any], options: argparse.Namespace) -> None:
             socket.subscribe(topic)
     elif topics:
         options.fail(f"--subscribe is for SUB and XSUB, not for {socket.type.name}")
+
+
+def _join(socket: Socket[Any], options: argparse.Namespace) -> None:
+    if socket.type == DISH and not options.join:
+        options.fail("DISH requires --join, the group that it receives")
+    if options.join and socket.type != DISH:
+        options.fail(f"--join is for DISH, not for {socket.type.name}")
+    for group in options.join:
+        socket.join(group)
+    if options.group is not None and socket.type != RADIO:
+        options.fail(f"--group is for RADIO, not for {socket.type.name}")
 
 
 def option_value(text: str) -> tuple[str, int | str]:

@@ -1,7 +1,7 @@
 """What ``zeroxide cat`` does with its socket: sends, receives, asks, answers, or converses."""
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from ...constants import DONTWAIT, EFSM, ETIMEDOUT, POLLERR, POLLIN, POLLOUT, STREAM
@@ -11,6 +11,7 @@ from ...socket import Socket
 from ..formats import Encoder, Malformed, Message, parts_of
 from ..streams import LOOK_EVERY, STDOUT, TimedOut, check_reader, write_all
 from .handler import Handler, envelope_and_body
+from .labels import Labels
 from .sockets import Abilities, milliseconds
 from .source import Source
 
@@ -48,11 +49,16 @@ class Talk:
         self,
         socket: Socket[Any],
         abilities: Abilities,
+        labels: Labels | None,
         source: Source | None,
         encode: Encoder,
         limits: Limits,
     ) -> None:
         self._socket = socket
+        self._labels = labels
+        messages: Any = labels or socket
+        self._recv_batch: Callable[..., list[Message]] = messages.recv_batch
+        self._send_batch: Callable[..., int] = messages.send_batch
         self._abilities = abilities
         self._source = source
         self._encode = encode
@@ -159,7 +165,7 @@ class Talk:
             now = time.monotonic()
             if ready.get(self._socket, 0) & POLLIN:
                 most = _BATCH if self._left is None else min(_BATCH, self._left)
-                messages = self._socket.recv_batch(most, flags=DONTWAIT)
+                messages = self._recv_batch(most, flags=DONTWAIT)
                 self._count(messages)
                 self._write(messages)
                 if self._left == 0:
@@ -214,7 +220,7 @@ class Talk:
             if end is not None:
                 pause = min(pause, max(0.0, end - time.monotonic()))
             try:
-                return self._socket.recv_batch(most, pause * 1000)
+                return self._recv_batch(most, pause * 1000)
             except Again:
                 check_reader()
             if end is not None and time.monotonic() >= end:
@@ -255,10 +261,11 @@ class Talk:
     def _put(self, messages: list[Message]) -> None:
         """Sends messages; waits until there is room."""
         if not self._has_begun:
-            time.sleep(self._limits.delay)
+            if self._limits.delay:
+                time.sleep(self._limits.delay)
             self._begin(messages[0])
         try:
-            sent = self._socket.send_batch(messages)
+            sent = self._send_batch(messages)
         except Again as error:
             raise TimedOut(str(error)) from None
         if sent < len(messages):
@@ -269,7 +276,7 @@ class Talk:
 
     def _try_put(self, messages: list[Message]) -> int:
         try:
-            return self._socket.send_batch(messages, DONTWAIT)
+            return self._send_batch(messages, DONTWAIT)
         except Again:
             return 0
 
@@ -282,7 +289,7 @@ class Talk:
             return
         timeout = self._limits.send_timeout
         wait = None if timeout is None else milliseconds(timeout)
-        topic = parts_of(message)[0]
+        topic = parts_of(message)[0] if self._labels is None else self._labels.topic(message)
         try:
             try:
                 self._socket.wait_subscribed(topic, self._limits.peers, wait)

@@ -50,8 +50,8 @@ function _shtab_zeroxide_using
   test "$_shtab_zeroxide_cmdpath" = "$argv"
 end
 
-set -g _shtab_zeroxide_commands cat proxy collector top produce tail topics groups lag check verify keygen completion version
-set -g _shtab_zeroxide_opts_with_value --advertise --allow --archive --back --bind --bind-ipc --bind-local --bind-unix --capture --connect --connect-ipc --connect-local --connect-unix --control --count --credit-bytes --credit-rows --data --dealer --delay --dial --dir --directory --drop --exec --fields --file --filter --flush-ms --flush-rows --folder --format --framing --front --group --header --http --http-body-bytes --http-host --http-token --hwm --identity --input --interval --io-threads --key --lines --linger --listen --log-format --log-level --max --max-batch-bytes --max-lag --max-names-per-connection --max-producers --max-silence --max-staged-bytes --name --offset --option --password-file --passwords --peers --prometheus --pull --receive-timeout --recv-maxsz --recv-timeout --retention-bytes --retention-hours --roles --row-key --secret --secure --segment-bytes --send-timeout --separator --server-key --since --socket-name --sort --spool --staged-hours --subscribe --timeout --topic --user --wait -D -F -L -X -d -i -l -n -x
+set -g _shtab_zeroxide_commands cat bench proxy collector top produce tail topics groups lag check verify keygen completion version
+set -g _shtab_zeroxide_opts_with_value --advertise --allow --archive --back --bind --bind-ipc --bind-local --bind-unix --capture --connect --connect-ipc --connect-local --connect-unix --control --count --credit-bytes --credit-rows --data --dealer --delay --dial --dir --directory --drop --exec --fields --file --filter --flush-ms --flush-rows --folder --format --framing --front --group --header --http --http-body-bytes --http-host --http-token --hwm --identity --input --interval --io-threads --join --key --lines --linger --listen --log-format --log-level --max --max-batch-bytes --max-lag --max-names-per-connection --max-producers --max-silence --max-staged-bytes --name --offset --option --password-file --passwords --patterns --peers --prometheus --pull --receive-timeout --recv-maxsz --recv-timeout --repeats --retention-bytes --retention-hours --roles --row-key --seconds --secret --secure --segment-bytes --send-timeout --separator --server-key --since --sizes --socket-name --sort --spool --staged-hours --subscribe --timeout --topic --user --wait --window -D -F -L -X -d -i -l -n -x
 
 complete -c zeroxide -e
 complete -c zeroxide -f
@@ -72,9 +72,13 @@ complete -c zeroxide -n '_shtab_zeroxide_using cat' -l push -d 'the same as the 
 complete -c zeroxide -n '_shtab_zeroxide_using cat' -l xpub -d 'the same as the type xpub'
 complete -c zeroxide -n '_shtab_zeroxide_using cat' -l xsub -d 'the same as the type xsub'
 complete -c zeroxide -n '_shtab_zeroxide_using cat' -l stream -d 'the same as the type stream'
+complete -c zeroxide -n '_shtab_zeroxide_using cat' -l server -d 'the same as the type server'
 complete -c zeroxide -n '_shtab_zeroxide_using cat' -l client -d 'the same as the type client'
+complete -c zeroxide -n '_shtab_zeroxide_using cat' -l radio -d 'the same as the type radio'
+complete -c zeroxide -n '_shtab_zeroxide_using cat' -l dish -d 'the same as the type dish'
 complete -c zeroxide -n '_shtab_zeroxide_using cat' -l gather -d 'the same as the type gather'
 complete -c zeroxide -n '_shtab_zeroxide_using cat' -l scatter -d 'the same as the type scatter'
+complete -c zeroxide -n '_shtab_zeroxide_using cat' -l peer -d 'the same as the type peer'
 complete -c zeroxide -n '_shtab_zeroxide_using cat' -l channel -d 'the same as the type channel'
 complete -c zeroxide -n '_shtab_zeroxide_using cat' -l bind -l listen -x -d 'bind to this endpoint, as in tcp://127.0.0.1:5555 (repeatable)'
 complete -c zeroxide -n '_shtab_zeroxide_using cat' -s L -l bind-local -x -d 'bind to tcp://127.0.0.1:PORT'
@@ -97,7 +101,9 @@ complete -c zeroxide -n '_shtab_zeroxide_using cat' -l recv-only -d 'with a type
 complete -c zeroxide -n '_shtab_zeroxide_using cat' -s i -l interval -x -d 'seconds between messages; --data is then repeated'
 complete -c zeroxide -n '_shtab_zeroxide_using cat' -s d -l delay -x -d 'seconds to wait before the first message'
 complete -c zeroxide -n '_shtab_zeroxide_using cat' -l wait -x -d 'before the first message, wait for N peers, for publishers N subscribers to it'
+complete -c zeroxide -n '_shtab_zeroxide_using cat' -l group -x -d 'the group that RADIO sends all messages to'
 complete -c zeroxide -n '_shtab_zeroxide_using cat' -l send-only -d 'with a type that does both: end after sending'
+complete -c zeroxide -n '_shtab_zeroxide_using cat' -l join -x -d 'receive the messages to this group, with DISH (repeatable)'
 complete -c zeroxide -n '_shtab_zeroxide_using cat' -l subscribe -x -d 'receive messages that begin with this (repeatable; default of SUB: all)'
 complete -c zeroxide -n '_shtab_zeroxide_using cat' -l format -xka "lines raw ascii quoted hex json msgpack length no" -d 'format of stdout: lines, raw, ascii, quoted, hex, json, msgpack, length, no (default: lines)'
 complete -c zeroxide -n '_shtab_zeroxide_using cat' -l lines -d 'the same as --format lines'
@@ -120,7 +126,23 @@ complete -c zeroxide -n '_shtab_zeroxide_using cat' -l server-key -xka "(__fish_
 complete -c zeroxide -n '_shtab_zeroxide_using cat' -l user -x -d 'be a PLAIN client with this name'
 complete -c zeroxide -n '_shtab_zeroxide_using cat' -l password-file -xka "(__fish_complete_path (commandline -ct))" -d 'file with the password of --user'
 complete -c zeroxide -n '_shtab_zeroxide_using cat' -l passwords -xka "(__fish_complete_path (commandline -ct))" -d 'be a PLAIN server for the users in this file of lines NAME:PASSWORD'
-complete -c zeroxide -n '_shtab_zeroxide_using cat; and test $_shtab_zeroxide_npos -eq 0' -ka "pair pub sub req rep dealer router pull push xpub xsub stream client gather scatter channel" -d 'the socket'"'"'s type: pair, pub, sub, req, rep, dealer, router, pull, push, xpub, xsub, stream, client, gather, scatter, channel'
+complete -c zeroxide -n '_shtab_zeroxide_using cat; and test $_shtab_zeroxide_npos -eq 0' -ka "pair pub sub req rep dealer router pull push xpub xsub stream server client radio dish gather scatter peer channel" -d 'the socket'"'"'s type: pair, pub, sub, req, rep, dealer, router, pull, push, xpub, xsub, stream, server, client, radio, dish, gather, scatter, peer, channel'
+complete -c zeroxide -n '_shtab_zeroxide_using; and test $_shtab_zeroxide_npos -eq 0' -a bench -d 'Measures messages per second and round trips, on this machine or between two.'
+complete -c zeroxide -n '_shtab_zeroxide_using bench' -s h -l help -d 'show this help message and exit'
+complete -c zeroxide -n '_shtab_zeroxide_using bench' -l listen -x -d 'listen here until a signal, as in tcp://*:5555'
+complete -c zeroxide -n '_shtab_zeroxide_using bench' -l connect -x -d 'measure with the side that listens there'
+complete -c zeroxide -n '_shtab_zeroxide_using bench' -l patterns -x -d 'some of pushpull, pubsub, reqrep, dealerrouter (default: pushpull,reqrep)'
+complete -c zeroxide -n '_shtab_zeroxide_using bench' -l sizes -x -d 'sizes of messages, with K or M for KiB or MiB (default: 64,1K,64K)'
+complete -c zeroxide -n '_shtab_zeroxide_using bench' -l repeats -x -d 'measurements of each; the median and the range are shown (default: 3)'
+complete -c zeroxide -n '_shtab_zeroxide_using bench' -l seconds -x -d 'about how long each measurement takes (default: 0.5)'
+complete -c zeroxide -n '_shtab_zeroxide_using bench' -l count -x -d 'messages of each measurement, instead of --seconds'
+complete -c zeroxide -n '_shtab_zeroxide_using bench' -l window -x -d 'requests in transit with dealerrouter (default: 100)'
+complete -c zeroxide -n '_shtab_zeroxide_using bench' -l timeout -x -d 'longest wait for the other side (default: 10; with --listen 5)'
+complete -c zeroxide -n '_shtab_zeroxide_using bench' -l json -d 'print a JSON object'
+complete -c zeroxide -n '_shtab_zeroxide_using bench' -l curve -d 'on one machine: use CURVE, with new keys'
+complete -c zeroxide -n '_shtab_zeroxide_using bench' -l key -xka "(__fish_complete_path (commandline -ct))" -d 'your certificate with its secret key'
+complete -c zeroxide -n '_shtab_zeroxide_using bench' -l allow -xka "(__fish_complete_directories)" -d 'be a CURVE server for the certificates in this folder, or * for any key'
+complete -c zeroxide -n '_shtab_zeroxide_using bench' -l server-key -xka "(__fish_complete_path (commandline -ct))" -d 'be a CURVE client of the server with this certificate, or public key in Z85'
 complete -c zeroxide -n '_shtab_zeroxide_using; and test $_shtab_zeroxide_npos -eq 0' -a proxy -d 'Runs a proxy, which forwards messages between two sockets.'
 complete -c zeroxide -n '_shtab_zeroxide_using proxy' -s h -l help -d 'show this help message and exit'
 complete -c zeroxide -n '_shtab_zeroxide_using proxy' -l front -x -d 'endpoint of the front (required, repeatable)'
@@ -178,7 +200,7 @@ complete -c zeroxide -n '_shtab_zeroxide_using top' -l plain -d 'print tables on
 complete -c zeroxide -n '_shtab_zeroxide_using top' -l sort -xka "socket rate queued dropped type" -d 'order of sockets: socket, rate, queued, dropped, type (default: socket)'
 complete -c zeroxide -n '_shtab_zeroxide_using top' -l filter -x -d 'show only sockets, topics and groups that have this text in a column'
 complete -c zeroxide -n '_shtab_zeroxide_using top' -l peers -x -d 'peers to list per socket, those with the longest queues first (default: 10; 100 with --json; none with --prometheus)'
-complete -c zeroxide -n '_shtab_zeroxide_using top' -l folder -xka "(__fish_complete_directories)" -d 'where programs are found, if they were told another folder (default: $XDG_RUNTIME_DIR/zeroxide or /tmp/zeroxide-UID)'
+complete -c zeroxide -n '_shtab_zeroxide_using top' -l folder -xka "(__fish_complete_directories)" -d 'where programs are found, if they use another folder (default: $XDG_RUNTIME_DIR/zeroxide or /tmp/zeroxide-UID)'
 complete -c zeroxide -n '_shtab_zeroxide_using top' -l prometheus -x -d 'serve the numbers at http://HOST:PORT/metrics instead of showing them'
 complete -c zeroxide -n '_shtab_zeroxide_using top' -l timeout -x -d 'longest wait for an answer (default: 2)'
 complete -c zeroxide -n '_shtab_zeroxide_using top' -l key -xka "(__fish_complete_path (commandline -ct))" -d 'your certificate with its secret key'
