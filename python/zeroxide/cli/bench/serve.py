@@ -177,5 +177,5 @@ class _Session:
 def _number(request: dict[str, Any], name: str, most: int) -> int:
     value = request.get(name)
     if not isinstance(value, int) or not 0 <= value <= most:
-        raise _Refused(f"{name} is no number from 0 to {most}")
+        raise _Refused(f"{name} is not a number from 0 to {most}")
     return value
