@@ -73,6 +73,14 @@ def lasting_endpoint() -> str:
         return f"tcp://127.0.0.1:{port}"
 
 
+def free_udp_port() -> int:
+    """Returns a UDP port that no other program uses now."""
+    with tcp.socket(tcp.AF_INET, tcp.SOCK_DGRAM) as probe:
+        probe.bind(("", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
 def attend(zmq: ModuleType, *sockets: Any) -> None:
     """Lets sockets do background work although the test makes no calls on them.
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 from machines import Machines
-from support import PATIENCE, Background, eventually, run_script
+from support import PATIENCE, Background, eventually, free_udp_port, run_script
 
 import zeroxide as zmq
 from zeroxide.discovery import (
@@ -53,9 +53,7 @@ with Node(**json.loads(sys.argv[1])) as node:
 @pytest.fixture
 def port() -> int:
     """A UDP port that no other test uses."""
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
-        probe.bind(("", 0))
-        return probe.getsockname()[1]
+    return free_udp_port()
 
 
 @pytest.fixture

@@ -8,7 +8,6 @@ import io
 import json
 import os
 import re
-import socket
 import subprocess
 import sys
 import urllib.request
@@ -16,6 +15,7 @@ from pathlib import Path
 
 import pytest
 from programs import ROOT, interrupt, line, output
+from support import free_udp_port
 
 EXAMPLES = ROOT / "examples"
 
@@ -38,9 +38,7 @@ def test_weather(programs, directory) -> None:
 
 
 def test_chat(programs) -> None:
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
-        probe.bind(("", 0))
-        place = ("--interface", "lo", "--port", probe.getsockname()[1])
+    place = ("--interface", "lo", "--port", free_udp_port())
     ann, bob = (programs.start("chat.py", name, *place) for name in ("Ann", "Bob"))
     assert line(ann) == "* Bob is here"
     assert line(bob) == "* Ann is here"
@@ -48,6 +46,17 @@ def test_chat(programs) -> None:
     assert line(bob) == "Ann: Hello"
     output(ann)
     assert line(bob) == "* Ann has left: goodbye"
+
+
+def test_a_producer_finds_its_collector(programs, directory) -> None:
+    place = ("--interface", "lo", "--port", free_udp_port())
+    producer = programs.start("find_collector.py", "producer", "thermometer", *place)
+    assert line(producer) == "no collector yet"
+    bind = ("--bind", "tcp://127.0.0.1:*")
+    collector = programs.start("find_collector.py", "collector", directory / "log", *bind, *place)
+    assert line(collector) == "collecting until Enter"
+    assert output(producer).endswith("10 readings are on the collector's disk\n")
+    output(collector, "\n")
 
 
 def test_pipeline(programs, directory) -> None:

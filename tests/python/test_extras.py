@@ -20,6 +20,7 @@ USES = {
     ),
     "import zeroxide as zmq; zmq.Context().socket(zmq.PUSH).send_typed(1)": ("msgspec", "typed"),
     "import zeroxide; zeroxide.metrics.instrument()": ("opentelemetry", "opentelemetry"),
+    "from zeroxide import discovery; discovery.follow(None, 'srv://x')": ("dns", "dns"),
     "import zeroxide.spark; zeroxide.spark.session()": ("pyspark", "spark"),
 }
 

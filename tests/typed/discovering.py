@@ -4,7 +4,8 @@ from collections.abc import Mapping
 from typing import assert_type
 from uuid import UUID
 
-from zeroxide import discovery
+import zeroxide as zmq
+from zeroxide import asyncio, discovery
 from zeroxide.discovery import Enter, Event, Exit, Shout, Whisper
 
 
@@ -31,8 +32,24 @@ def talk() -> None:
                     pass
 
 
-async def talk_async() -> None:
+def serve(socket: zmq.SyncSocket) -> None:
+    services: dict[str, str | bytes] = {
+        "resize": socket.last_endpoint,
+        "other": "tcp://10.0.0.1:5555",
+    }
+    with discovery.Node(services=services) as node:
+        assert_type(node.survey("resize", count=2, timeout=100), list[discovery.Provider])
+        with discovery.follow(socket, "resize", node=node) as follower:
+            assert_type(follower.wait(2, timeout=100), bool)
+            assert_type(follower.endpoints, list[str])
+    discovery.follow(socket, "dns://workers:5555", interval=1000)
+
+
+async def talk_async(socket: asyncio.Socket) -> None:
     async with discovery.AsyncNode(gossip=["tcp://hub:5670"]) as node:
         assert_type(await node.recv(), Event | None)
+        assert_type(await node.survey("resize"), list[discovery.Provider])
+        follower = discovery.follow(socket, "resize", node=node)
+        assert_type(await follower.wait_async(), bool)
         async for event in node:
             assert_type(event, Event)

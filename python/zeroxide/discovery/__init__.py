@@ -3,7 +3,8 @@
     from zeroxide.discovery import Node
 
 A `Node` reports the peers that enter and leave, exchanges messages with them, and works with
-nodes of Zyre. Times are in milliseconds.
+nodes of Zyre. `follow` connects a socket to every provider of a service, which nodes or the DNS
+name. Times are in milliseconds.
 """
 
 from typing import Any
@@ -22,7 +23,9 @@ from ._events import (
     Silent,
     Whisper,
 )
+from ._follow import Follower, follow
 from ._node import AsyncNode, Node
+from ._services import Provider
 
 __all__ = [
     "AsyncNode",
@@ -30,14 +33,17 @@ __all__ = [
     "Evasive",
     "Event",
     "Exit",
+    "Follower",
     "Join",
     "Leader",
     "Leave",
     "Node",
     "Peer",
+    "Provider",
     "Shout",
     "Silent",
     "Whisper",
+    "follow",
 ]
 
 

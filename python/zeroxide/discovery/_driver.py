@@ -101,6 +101,11 @@ class Driver:
     def dropped(self) -> int:
         return self.machine.dropped + (self._gossip.dropped if self._gossip is not None else 0)
 
+    def check(self) -> None:
+        """Raises the error of a node that is closed or has failed."""
+        with self._own_lock:
+            self._check()
+
     def call(self, function: Callable[[NodeMachine], _T]) -> _T:
         """Calls a function with the machine, and carries out the machine's commands."""
         with self._own_lock:
@@ -115,7 +120,7 @@ class Driver:
             return function(self.machine)
 
     def watch(self, key: object, watcher: Callable[[Event | None], None]) -> None:
-        """Calls a function with each event from now on, and with None at the end, in the node's thread."""
+        """Calls a function with each event from now on, and with None at the end, under the lock of the node."""
         with self._own_lock:
             self._check()
             self._watchers[key] = watcher
@@ -152,6 +157,14 @@ class Driver:
                     return None
                 self._changed.wait(left)
             return event
+
+    def wait_for(self, condition: Callable[[NodeMachine], bool], timeout: float) -> None:
+        """Waits until a condition is true, up to `timeout` ms."""
+        end = clock() + timeout
+        with self._own_lock:
+            while not condition(self.machine) and (left := end - clock()) > 0:
+                self._check()
+                self._changed.wait(left / 1000)
 
     def wake_later(self, key: object, waker: Callable[[], None]) -> None:
         """Calls a function once, when there is an event or the end."""
@@ -317,9 +330,9 @@ class Driver:
             watcher(event)
         if self._is_full and not self._is_read:
             self.machine.dropped += 1
-            return
-        self._events.append(event)
-        self._bytes += _size(event)
+        else:
+            self._events.append(event)
+            self._bytes += _size(event)
         self._notify()
 
     def _notify(self) -> None:

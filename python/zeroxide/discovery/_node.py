@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import ipaddress
+import math
 import weakref
 from collections.abc import Callable, Iterable, Mapping
 from types import TracebackType
@@ -20,6 +21,7 @@ from ._driver import Driver, clock
 from ._events import Event, Peer
 from ._gossip_machine import GossipMachine
 from ._node_machine import NodeMachine, Timing
+from ._services import Provider, provider, service_headers
 from ._zre import BEACON_PORT, MAX_GROUPS, MAX_HEADERS, MAX_HELLO, identity
 
 __all__ = ["AsyncNode", "Node"]
@@ -45,6 +47,7 @@ class _Node:
         name: str | None = None,
         *,
         headers: Mapping[str, str] | None = None,
+        services: Mapping[str, str | bytes] | None = None,
         interface: str | None = None,
         port: int | None = None,
         gossip: str | Iterable[str] = (),
@@ -80,7 +83,7 @@ class _Node:
         if configure is not None:
             _checks.callback("configure", configure, "a function of a socket")
         name = uuid.hex[:6].upper() if name is None else _name("name", name)
-        checked = _checked_headers(headers or {})
+        checked = _checked_headers(headers or {}, services or {})
         most = _checks.whole("max_peers", max_peers, 1)
 
         def open_socket(kind: int, **options: Any) -> Socket[Any]:
@@ -191,6 +194,19 @@ class _Node:
         """
         return self._driver.look(lambda machine: machine.peer(uuid))
 
+    def providers(self, service: str) -> list[Provider]:
+        """Returns the peers that offer a service, as far as this node knows now.
+
+        Args:
+            service: The name of the service.
+
+        Returns:
+            The providers, those first that have entered first.
+        """
+        _checks.name("service", service)
+        found = (provider(peer, service) for peer in self.peers)
+        return [each for each in found if each is not None]
+
     def join(self, group: str) -> None:
         """Joins a group. Members receive what other nodes shout to it.
 
@@ -274,6 +290,8 @@ class Node(_Node, Closing):
     Args:
         name: A name for people; None for the beginning of the identity.
         headers: Properties that peers receive with `Enter`.
+        services: The services that this program offers, and their tcp endpoints, such as `last_endpoint` of a socket:
+            see `follow` and `survey`. Peers know them as headers ``X-SERVICE-name``.
         interface: The name or address of the only interface to use, such as ``"lo"``; None for all
             that broadcast.
         port: The UDP port of the beacons; None for 5670, or for no beacons if there is gossip.
@@ -326,6 +344,26 @@ class Node(_Node, Closing):
             ContextTerminated: The context was terminated.
         """
         return self._driver.wait(None if timeout is None else _checks.number("timeout", timeout))
+
+    def survey(
+        self, service: str, *, count: int | None = None, timeout: float = 1000
+    ) -> list[Provider]:
+        """Finds out who offers a service.
+
+        Args:
+            service: The name of the service.
+            count: How many providers are enough; None waits for the whole time.
+            timeout: How long to wait, in ms. Nodes meet within one or two of their beacons.
+
+        Returns:
+            The providers, those first that have entered first.
+
+        Raises:
+            ZMQError: The node is closed.
+        """
+        most = _survey_arguments(service, count, timeout)
+        self._driver.wait_for(lambda machine: len(self.providers(service)) >= most, timeout)
+        return self.providers(service)
 
     def __iter__(self) -> Self:
         return self
@@ -381,6 +419,43 @@ class AsyncNode(_Node):
             finally:
                 self._driver.forget_waker(future)
         return event
+
+    async def survey(
+        self, service: str, *, count: int | None = None, timeout: float = 1000
+    ) -> list[Provider]:
+        """Finds out who offers a service, as `Node.survey` does.
+
+        Args:
+            service: The name of the service.
+            count: How many providers are enough; None waits for the whole time.
+            timeout: How long to wait, in ms. Nodes meet within one or two of their beacons.
+
+        Returns:
+            The providers, those first that have entered first.
+
+        Raises:
+            ZMQError: The node is closed.
+        """
+        most = _survey_arguments(service, count, timeout)
+        loop = asyncio.get_running_loop()
+        changed = asyncio.Event()
+
+        def watch(event: Event | None) -> None:
+            with contextlib.suppress(RuntimeError):  # the loop is closed
+                loop.call_soon_threadsafe(changed.set)
+
+        self._driver.watch(changed, watch)
+        try:
+            async with asyncio.timeout(timeout / 1000):
+                while len(self.providers(service)) < most:
+                    await changed.wait()
+                    changed.clear()
+                    self._driver.check()
+        except TimeoutError:
+            pass
+        finally:
+            self._driver.unwatch(changed)
+        return self.providers(service)
 
     def __aiter__(self) -> Self:
         return self
@@ -440,6 +515,13 @@ def _own_host(interface: str | None) -> str:
     return found[0].address if found else _LOCALHOST
 
 
+def _survey_arguments(service: Any, count: Any, timeout: Any) -> float:
+    """Returns how many providers are enough."""
+    _checks.name("service", service)
+    _checks.number("timeout", timeout)
+    return math.inf if count is None else _checks.whole("count", count, 1)
+
+
 def _name(argument: str, value: Any) -> str:
     text = _checks.name(argument, value)
     if len(text.encode("utf-8", "surrogateescape")) > 0xFF:
@@ -447,9 +529,10 @@ def _name(argument: str, value: Any) -> str:
     return text
 
 
-def _checked_headers(headers: Any) -> dict[str, str]:
+def _checked_headers(headers: Any, services: Any) -> dict[str, str]:
     if not isinstance(headers, Mapping):
         raise TypeError(f"headers takes a mapping, not {_checks.shown(headers)}")
+    headers = {**headers, **service_headers(services)}
     if len(headers) > MAX_HEADERS:
         raise ValueError(f"headers takes up to {MAX_HEADERS} of them, not {len(headers)}")
     checked = {
