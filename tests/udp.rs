@@ -121,8 +121,8 @@ fn the_datagrams_are_those_of_libzmq() {
 }
 
 #[test]
-fn what_is_too_long_is_refused_by_the_call() {
-    let _watchdog = Watchdog::new("what_is_too_long_is_refused_by_the_call");
+fn the_call_refuses_a_message_that_is_too_long() {
+    let _watchdog = Watchdog::new("the_call_refuses_a_message_that_is_too_long");
     let context = Context::new();
     let (dish, endpoint) = dish(&context, "udp://127.0.0.1:*", &["g"]);
     let radio = radio(&context, &endpoint);

@@ -252,7 +252,7 @@ def test_tail_waits_for_a_collector_that_was_killed(directory):
 
 
 class Relay:
-    """Passes requests to a collector, as many as it is told, and all answers."""
+    """Passes all answers of a collector, and a given number of requests."""
 
     def __init__(self, zmq, context, endpoint, at):
         self.endpoint, self._at, self._zmq, self._context = endpoint, at, zmq, context

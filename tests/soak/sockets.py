@@ -99,7 +99,7 @@ def run(
                         ) from None
                     rounds[load.__name__] += 1
                     samples.append(sample(time.monotonic() - start, level))
-                    # What is still open now stays: it is reported if it becomes more and more.
+                    # These descriptors stay open. The report shows it if there are more and more of them.
                     level = samples[-1].descriptors
                 if time.monotonic() - told > TELL_S:
                     told = time.monotonic()

@@ -3,7 +3,7 @@
 /// The size in bytes of the largest datagram. libzmq cuts off what exceeds it.
 pub const LARGEST: usize = 8192;
 
-/// What a datagram takes in addition to the group and the body.
+/// The bytes of a datagram in addition to the group and the body.
 pub const HEAD: usize = 1;
 
 /// The group and the body of a received datagram; `None` if it ends before its group does.
@@ -12,7 +12,7 @@ pub fn split(datagram: &[u8]) -> Option<(&[u8], &[u8])> {
     rest.split_at_checked(usize::from(*length))
 }
 
-/// What goes before a body: the length of the group and the group. `None` if the group has more than 255 bytes.
+/// The bytes before a body: the length of the group and the group. `None` if the group has more than 255 bytes.
 pub fn head(group: &[u8]) -> Option<Vec<u8>> {
     let length = u8::try_from(group.len()).ok()?;
     let mut head = Vec::with_capacity(HEAD + group.len());
@@ -26,7 +26,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_put_together_comes_apart() {
+    fn a_datagram_is_split_into_its_parts() {
         for group in [&b""[..], b"g", &[b'x'; 255]] {
             for body in [&b""[..], b"body", &[0; 1000]] {
                 let datagram = [&head(group).unwrap(), body].concat();
@@ -37,7 +37,7 @@ mod tests {
     }
 
     #[test]
-    fn a_group_that_is_cut_off_is_no_message() {
+    fn a_truncated_group_is_refused() {
         for datagram in [&b""[..], b"\x01", b"\x05four", b"\xff", &[255; 255]] {
             assert_eq!(split(datagram), None, "{datagram:?}");
         }

@@ -49,7 +49,7 @@ struct Inlet {
     was_full: bool,
 }
 
-/// How messages are told apart.
+/// How messages are distinguished.
 pub(super) enum Sorting {
     /// By group; these were joined.
     Groups(BTreeSet<Box<[u8]>>),
@@ -224,7 +224,7 @@ impl Flow {
     /// The first datagram of the outbox was not sent.
     fn failed(&mut self, error: &io::Error) {
         if error.kind() == io::ErrorKind::ConnectionRefused {
-            // The receiver's machine says so of an earlier one. This one can be sent next.
+            // The receiver's machine refused an earlier datagram. This one can be sent next.
             return self.pipe.pipe.account_lost(0, 1, 1);
         }
         self.outbox.pop_front();
@@ -428,7 +428,7 @@ impl IoWork for Flow {
 }
 
 impl Flow {
-    /// The socket has closed its end. What is left is sent until its linger time is over.
+    /// The socket has closed its end. The remaining messages are sent until its linger time is over.
     fn drain(&mut self, output: Progress, now: Instant) -> Next {
         if self.outbox.is_empty() && self.pipe.pipe.is_finished() {
             return Next::Never;

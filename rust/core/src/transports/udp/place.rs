@@ -12,7 +12,7 @@ use crate::sys::{datagram, interfaces};
 use crate::transports::address::{self, Address, Host};
 use crate::transports::ip;
 
-/// What the headers of IP and UDP add to a datagram.
+/// The size of the headers of IP and UDP.
 const HEADERS_V4: usize = 28;
 const HEADERS_V6: usize = 48;
 
