@@ -37,6 +37,7 @@ def test_weather(programs, directory) -> None:
     interrupt(publisher)
 
 
+@pytest.mark.zeroxide_only
 def test_chat(programs) -> None:
     place = ("--interface", "lo", "--port", free_udp_port())
     ann, bob = (programs.start("chat.py", name, *place) for name in ("Ann", "Bob"))
@@ -48,6 +49,7 @@ def test_chat(programs) -> None:
     assert line(bob) == "* Ann has left: goodbye"
 
 
+@pytest.mark.zeroxide_only
 def test_a_producer_finds_its_collector(programs, directory) -> None:
     place = ("--interface", "lo", "--port", free_udp_port())
     producer = programs.start("find_collector.py", "producer", "thermometer", *place)
@@ -74,9 +76,7 @@ def test_pipeline(programs, directory) -> None:
 
 @pytest.mark.zeroxide_only
 def test_neighbours(programs) -> None:
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
-        probe.bind(("127.0.0.1", 0))
-        endpoint = f"udp://lo;239.255.77.8:{probe.getsockname()[1]}"
+    endpoint = f"udp://lo;239.255.77.8:{free_udp_port()}"
     names = ("ada", "grace")
     neighbours = [programs.start("neighbours.py", name, endpoint) for name in names]
     assert [line(neighbour) for neighbour in neighbours] == ["grace", "ada"]
