@@ -59,8 +59,6 @@ class Session:
         match event["type"]:
             case "edit":
                 self._on_taken(event["offer"])
-                # The page ignores an offer that crosses its edit.
-                self._offered = None
                 self._edit, self._is_open = event["number"], True
                 fragment = self._replica.splice(Splice(*event["splice"]))
                 text = base64.b64encode(fragment).decode()
@@ -68,6 +66,7 @@ class Session:
             case "commit":
                 self._is_open = False
                 self._commit(event["number"], event["fragment"])
+                # The page has ignored an offer that crossed its edit.
                 return self._offer()
             case "taken":
                 self._on_taken(event["offer"])

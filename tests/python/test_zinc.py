@@ -70,8 +70,10 @@ def sites() -> Iterator:
         breadth: int = 2,
         address: str = "",
         timing: Timing = TIMING,
+        text: str = "",
     ) -> Site:
         document = Document()
+        document.splice(Splice(0, 0, text))
         endpoint = Endpoint(
             address or "tcp://127.0.0.1:*",
             join=join,
@@ -157,7 +159,7 @@ def test_confirmations_come_from_the_host(sites) -> None:
         site.endpoint.share(fragment, lambda future=future: future.set_result(None))
     for future in done:
         future.result(PATIENCE)
-    assert host.document.text == "xx"
+    host.until(lambda: host.document.text == "xx")
 
 
 def test_a_late_endpoint_joins_anywhere_in_the_tree(sites) -> None:
@@ -171,6 +173,13 @@ def test_a_late_endpoint_joins_anywhere_in_the_tree(sites) -> None:
     late.until_joined("host", "inner", "late")
     late.until_it_has(words("early"))
     assert late.endpoint.members[2].parent == inner.endpoint.id
+
+
+def test_an_endpoint_brings_what_its_document_has(sites) -> None:
+    host = sites("host")
+    client = sites("client", host.endpoint.address, text="from before")
+    host.until_it_has(["from before"])
+    client.until_joined("host", "client")
 
 
 def test_work_is_done_by_all(sites) -> None:

@@ -22,10 +22,12 @@ class Site:
 
     def __init__(self) -> None:
         self.document = Document()
+        self.published: list[bytes] = []
         self.unconfirmed: list = []
 
     def publish(self, fragment: bytes, confirmed) -> None:
         self.document.merge(fragment)
+        self.published.append(fragment)
         self.unconfirmed.append(confirmed)
 
     def confirm(self) -> None:
@@ -144,3 +146,28 @@ def test_pages_become_equal(seed) -> None:
     [text] = {page.text for page in pages} | {site.document.text}
     assert Counter(text) == Counter(written)
     assert [page.kept for page in pages] == [{}, {}, {}]
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_pages_take_their_edits_to_another_endpoint(seed) -> None:
+    chance = random.Random(seed)
+    first, second = Site(), Site()
+    pages = [Page(first) for _ in range(2)]
+    written = []
+    for number in range(chance.randint(10, 60)):
+        page = chance.choice(pages)
+        chance.choice([page.step_site, page.step_page, lambda: None])()
+        if page.is_open and page.flight is None:
+            written.append(chr(0x4E00 + number))
+            page.type(chance, written[-1])
+    # The endpoint dies. A part of what it has published arrives, but no confirmation.
+    reached = [fragment for fragment in first.published if chance.random() < 0.5]
+    for page in pages:
+        page.open(second)
+    for fragment in chance.sample(reached, len(reached)):
+        second.document.merge(fragment)
+        chance.choice(pages).step_page()
+    settle(pages)
+    [text] = {page.text for page in pages} | {second.document.text}
+    assert Counter(text) == Counter(written)
+    assert [page.kept for page in pages] == [{}, {}]

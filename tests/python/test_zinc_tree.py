@@ -217,6 +217,16 @@ def test_a_new_host_gets_what_the_old_one_had_sent_to_others_only() -> None:
     assert heir.document.text == "confirmed"
 
 
+def test_children_get_what_their_parent_had_missed() -> None:
+    cluster, peers = grown(3, breadth=1)
+    top, middle, end = sorted(peers, key=lambda peer: len(peer.node.path))
+    cluster.edit(top, Splice(0, 0, "missed"))
+    # The frame is lost, and no later edit depends on it.
+    middle.above.clear()
+    settle(cluster)
+    assert end.document.text == "missed"
+
+
 def test_the_tree_forms_again_without_an_inner_client() -> None:
     cluster, peers = grown(4, breadth=1)
     chain = sorted(peers, key=lambda peer: len(peer.node.path))
