@@ -14,6 +14,8 @@ from zeroxide.discovery._gossip_machine import (
 )
 from zeroxide.discovery._zgossip import MAX_FRAME, GossipKind, GossipMessage
 
+pytestmark = pytest.mark.zeroxide_only
+
 HELLO = GossipMessage(GossipKind.HELLO).write()
 
 

@@ -31,6 +31,8 @@ from zeroxide.discovery._zre import (
     write_beacon,
 )
 
+pytestmark = pytest.mark.zeroxide_only
+
 GROUP = "chat"
 
 

@@ -1,13 +1,15 @@
 """Services: who offers one, and sockets that follow its providers, which nodes or the DNS name."""
 
 import asyncio
+import signal
 import socket
+import textwrap
 import threading
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from support import PATIENCE, Background, eventually, free_udp_port
+from support import PATIENCE, Background, eventually, finish_script, free_udp_port, start_script
 
 import zeroxide as zmq
 from zeroxide import asyncio as zmq_asyncio
@@ -136,6 +138,29 @@ def test_a_closed_follower_keeps_the_connections(
     eventually(lambda: own.peers == [])
     push.send(b"still")
     assert place.recv() == b"still"
+
+
+def test_a_killed_provider_is_left_and_its_successor_found(
+    port: int, node: Callable[..., Node], pull: Callable[..., Any], push: Any
+) -> None:
+    times = {"evasive": 500, "expired": 1500}
+    place = pull()
+    own = node("own", **times)
+    follower = follow(push, "work", node=own)
+    script = f"""
+        from zeroxide.discovery import Node
+        node = Node("provider", interface="lo", port={port}, interval=50, services={{"work": "tcp://127.0.0.1:1"}}, **{times})
+        sys.stdin.read()
+    """
+    process = start_script("zeroxide", f"import sys\n{textwrap.dedent(script)}")
+    assert follower.wait(timeout=LONG)
+    process.send_signal(signal.SIGKILL)
+    finish_script(process, -signal.SIGKILL)
+    eventually(lambda: follower.endpoints == [])
+    node("successor", services={"work": text(place)}, **times)
+    assert follower.wait(timeout=LONG)
+    push.send(b"hello")
+    assert place.recv() == b"hello"
 
 
 def test_a_survey(node: Callable[..., Node]) -> None:
