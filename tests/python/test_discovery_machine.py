@@ -497,6 +497,43 @@ def test_peers_cannot_elect_a_stranger() -> None:
     assert [event for event in station.take() if isinstance(event, Leader)] == []
 
 
+def test_leftovers_of_an_earlier_connection_are_ignored() -> None:
+    network, station = lonely()
+    whispers = [Message(Kind.WHISPER, n, content=[b"%d" % n]).write() for n in range(9)]
+    for parts in (hello(), whispers[2], hello(), whispers[3], whispers[4], whispers[2]):
+        station.machine.handle_message([LIAR, *parts], network.now)
+    network.settle()
+    assert [type(event) for event in station.take()] == [Enter, Whisper, Exit, Enter, Whisper]
+    assert station.machine.dropped == 2
+    # Any other number is a gap, and others may follow it on its connection.
+    for parts in (whispers[6], whispers[7], hello(), whispers[8], whispers[2]):
+        station.machine.handle_message([LIAR, *parts], network.now)
+    network.settle()
+    assert [type(event) for event in station.take()] == [Exit, Enter, Whisper]
+
+
+def test_leftovers_of_an_expired_peer_are_ignored() -> None:
+    network, station = lonely()
+    ping_oks = [Message(Kind.PING_OK, n).write() for n in range(4)]
+    station.machine.handle_message([LIAR, *hello()], network.now)
+    network.run(40_000)
+    for parts in (ping_oks[2], hello(), ping_oks[3], ping_oks[2]):
+        station.machine.handle_message([LIAR, *parts], network.now)
+    network.settle()
+    kinds = [type(event) for event in station.take()]
+    assert kinds == [Enter, Evasive, Silent, Exit, Enter]
+    assert len(station.machine.peers()) == 1
+
+
+def test_numbers_of_peers_that_are_gone_have_a_bound() -> None:
+    network, station = lonely(max_peers=10)
+    for number in range(100):
+        liar = identity(uuid.UUID(int=100 + number))
+        for message in (hello(), Message(Kind.GOODBYE, 2).write()):
+            station.machine.handle_message([liar, *message], network.now)
+    assert len(station.machine._leftovers) == 10
+
+
 def test_messages_before_hello_are_ignored() -> None:
     network, station = lonely()
     station.machine.handle_message([LIAR, *Message(Kind.WHISPER, 1).write()], network.now)

@@ -175,6 +175,8 @@ class NodeMachine:
         self._status = 0
         self._peers: dict[UUID, _Peer] = {}
         self._announced: dict[UUID, _Announced] = {}
+        # The numbers with which the earlier connections of peers would go on: these are read beside new ones.
+        self._leftovers: dict[UUID, int] = {}
         self._contested: set[str] = set()
         self._elections: dict[str, Election] = {}
         self._leaders: dict[str, UUID] = {}
@@ -267,6 +269,7 @@ class NodeMachine:
             self.dropped += 1
             return
         peer = self._peers.get(node)
+        is_leftover = self._is_leftover(node, message)
         if message.kind == Kind.HELLO:
             peer = self._greet(peer, node, message, now)
         elif peer is None and node in self._announced:
@@ -276,7 +279,11 @@ class NodeMachine:
             self.dropped += 1
             return
         if message.sequence != peer.wanted:
+            if is_leftover:
+                self.dropped += 1
+                return
             self._remove(peer, "messages lost")
+            self._leftovers[node] = (message.sequence + 1) % _SEQUENCE
             self._try_again(node, now)
             return
         peer.wanted = (peer.wanted + 1) % _SEQUENCE
@@ -397,6 +404,9 @@ class NodeMachine:
             self._forget(peer.uuid)
         self._commands.append(Disconnect(peer.uuid, drains=False))
         if peer.is_ready:
+            self._leftovers[peer.uuid] = peer.wanted
+            if len(self._leftovers) > self._max_peers:
+                del self._leftovers[next(iter(self._leftovers))]
             self._events.append(Exit(peer.uuid, peer.name, reason))
             for group in peer.groups:
                 self._elect_again(group, peer.uuid)
@@ -411,6 +421,13 @@ class NodeMachine:
             return
         announced.retries -= 1
         self._require(node, announced.endpoint, now)
+
+    def _is_leftover(self, node: UUID, message: Message) -> bool:
+        """Returns whether a message has the next number of an earlier connection."""
+        if message.kind == Kind.HELLO or message.sequence != self._leftovers.get(node):
+            return False
+        self._leftovers[node] = (message.sequence + 1) % _SEQUENCE
+        return True
 
     def _forget(self, node: UUID) -> None:
         if self._announced.pop(node, None) is not None:
