@@ -25,7 +25,7 @@ class Process:
             cwd=ROOT,
             stdin=subprocess.PIPE,  # the member ends when this closes
             stdout=subprocess.PIPE,
-            bufsize=0,  # what select() does not see must not be in a buffer
+            bufsize=0,  # select() does not see lines that are in a buffer
             start_new_session=True,
         )
         assert self._process.stdout is not None

@@ -26,7 +26,7 @@ MAX_EVENT = 4 * 1024 * 1024
 # How often a page hears that its endpoint lives, in seconds.
 BEAT = 1.0
 
-# A WebSocket was closed because of what the page has sent.
+# The close code for a page that has sent something malformed.
 POLICY_VIOLATION = 1008
 
 
@@ -126,7 +126,7 @@ class Bridge:
     async def _tell(
         self, connection: ServerConnection, session: Session, waker: asyncio.Event
     ) -> None:
-        """Sends what changes: the text, the members, and which edits the host has."""
+        """Sends changes of the text and the members, and the numbers of the edits that the host has."""
         before: Event = {}
         while True:
             try:

@@ -43,7 +43,7 @@ class Channels:
         self._told: OrderedDict[str, zmq.Socket] = OrderedDict()
 
     def connect(self, address: str) -> None:
-        """Connects to another parent. What the present one has sent, and was not read yet, is forgotten."""
+        """Connects to another parent. Unread frames of the present one are dropped."""
         for socket in (self.sub, self._push):
             if socket is not None:
                 socket.close()

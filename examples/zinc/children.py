@@ -14,7 +14,7 @@ class Child:
     heard: float
     # The child and all endpoints below it.
     members: list[Member] = field(default_factory=list)
-    # The work that these endpoints have, and what was passed to them since the child said so.
+    # The work that these endpoints have, and the work that was passed to them since this report.
     load: int = 0
     passed: int = 0
     # The endpoints that were referred to the child since then.
@@ -60,7 +60,7 @@ class Children:
         self._by_id.pop(id, None)
 
     def remove_silent(self, since: float) -> None:
-        """Removes the children that were not heard since then."""
+        """Removes the children that have been silent since then."""
         self._by_id = {id: child for id, child in self._by_id.items() if child.heard >= since}
 
     def refer(self) -> Child:
@@ -77,7 +77,7 @@ class Children:
         if len(self) < self._breadth:
             return (largest, own_address, largest.size) if largest.size > 1 else None
         smallest = min(self, key=lambda child: child.size)
-        # What moves must not make the other one the larger of the two.
+        # The endpoints that move must not make the other one the larger of the two.
         surplus = (largest.size - smallest.size) // 2
         return (largest, smallest.member.address, surplus) if surplus else None
 

@@ -1,4 +1,4 @@
-"""What a node wants its endpoint to do."""
+"""The commands of a node to its endpoint."""
 
 from dataclasses import dataclass
 
@@ -59,7 +59,7 @@ class Offer:
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """Call `Node.state` with what a child's document lacks."""
+    """Call `Node.state` with a fragment for a child whose document lacks something."""
 
     child: str
     number: int

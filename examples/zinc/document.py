@@ -13,7 +13,7 @@ from pycrdt import Doc, Text, TransactionEvent
 # Yjs' update without content, and the state vector of an empty replica.
 EMPTY_UPDATE, EMPTY_VECTOR = b"\x00\x00", b"\x00"
 
-# The most fragments that wait for others. What is dropped comes again with a snapshot.
+# The most fragments that wait for others. Fragments that are dropped come again with a snapshot.
 MAX_HELD = 10_000
 
 
@@ -47,7 +47,7 @@ class DocumentFragment:
 
 @dataclass(frozen=True, slots=True)
 class Merged:
-    """What a fragment has changed in a replica.
+    """The changes of a replica by a fragment.
 
     `news` is a fragment with all that was new, empty if nothing was. `is_held` says that the fragment waits for another
     one. `has_released` says that others had waited for it, and are a part of the news.
@@ -62,8 +62,8 @@ class Merged:
 class Document:
     """A replica of the text. Positions are counted in code points; any thread may call any method.
 
-    pycrdt is given an update only when it has all that the update depends on. Otherwise it would keep the update
-    itself, and it does not always find the right moment to use it.
+    pycrdt is given an update only when it has everything that the update depends on. It would also take the update
+    earlier, but then replicas do not always become equal (seen in 0.14.13).
     """
 
     def __init__(self, content: bytes = b"", *, client_id: int | None = None) -> None:
@@ -71,7 +71,7 @@ class Document:
         self._doc: Doc[Text] = Doc(client_id=client_id, allow_multithreading=True)
         self._text = self._doc.get("text", type=Text)
         self._held: deque[DocumentFragment] = deque(maxlen=MAX_HELD)
-        # What the last transaction has changed.
+        # The changes of the last transaction.
         self._update = b""
         self._delta: list[dict[str, Any]] = []
         self._subscriptions = [
@@ -128,7 +128,7 @@ class Document:
             return self._doc.get_state()
 
     def missing(self, vector: bytes = EMPTY_VECTOR) -> bytes:
-        """Returns a fragment with what a replica with this state vector lacks; empty if there is nothing.
+        """Returns a fragment with everything that a replica with this state vector lacks; empty if it lacks nothing.
 
         State vectors do not count deletions, so the fragment has all of them.
         """
@@ -172,7 +172,7 @@ def _clocks(vector: bytes) -> dict[int, int]:
 
 
 def _splices(before: bytes, delta: list[dict[str, Any]]) -> list[Splice]:
-    """Returns what a delta, which counts bytes and keeps, inserts and deletes, does to a text."""
+    """Returns the splices of a delta, which counts bytes, and retains, inserts and deletes."""
     splices = []
     at = read = 0
     for step in delta:

@@ -26,7 +26,7 @@ LOG = logging.getLogger(__name__)
 # The channel of the replica, and the lane of all that reads or changes it.
 DOCUMENT = "document"
 
-# How long a leaving endpoint may take to send what it has sent last, in ms.
+# How long a leaving endpoint may take to deliver its last frames, in ms.
 LINGER = 200
 
 # A handler gets the messages of one channel, in the order in which they arrive.
@@ -34,13 +34,13 @@ MessageHandler = Callable[[Message], Any]
 
 
 class Replica(Protocol):
-    """What the endpoints of a cluster share. `Document` is one."""
+    """The shared state of a cluster. `Document` is one."""
 
     def vector(self) -> bytes:
         """Returns how much this replica has."""
 
     def missing(self, vector: bytes) -> bytes:
-        """Returns a fragment with what a replica with this vector lacks, empty if there is nothing."""
+        """Returns a fragment with everything that a replica with this vector lacks, empty if it lacks nothing."""
 
     def merge(self, body: bytes) -> Merged:
         """Merges a fragment."""
@@ -123,7 +123,7 @@ class Endpoint:
 
     @property
     def is_synced(self) -> bool:
-        """Whether it is in a tree with a host, and has what its parent has."""
+        """Whether it is in a tree with a host, and misses no publication of its parent."""
         return self._node.is_synced
 
     @property
@@ -185,7 +185,7 @@ class Endpoint:
         with self._changed:
             return bool(self._changed.wait_for(condition, timeout))
 
-    # What the listener calls.
+    # Called by the listener.
 
     def inbound(self) -> tuple[zmq.Socket | None, zmq.Socket]:
         with self._lock:
@@ -214,7 +214,7 @@ class Endpoint:
                     self._obey()
             node.handle_tick(time.monotonic())
 
-    # What the node wants.
+    # The node's commands.
 
     @contextmanager
     def _using(self) -> Iterator[Node]:
@@ -253,7 +253,7 @@ class Endpoint:
                 case commands.Tree():
                     call("members", self._notify)
 
-    # What runs on the pool.
+    # Calls on the pool.
 
     def _deliver(self, message: Message) -> None:
         if message.channel == DOCUMENT:
@@ -285,7 +285,7 @@ class Endpoint:
             self.send(DOCUMENT, mine)
 
     def _merge_and_fill(self, body: bytes, *, is_known: bool) -> None:
-        """Merges a fragment, and passes on what was new, except for the fragment itself if the children have it."""
+        """Merges a fragment, and passes on the news, except for the fragment itself if the children have it."""
         if self._replica is None:
             return
         merged = self._replica.merge(body)

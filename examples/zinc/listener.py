@@ -12,7 +12,7 @@ Frames = list[Frame | None]
 
 
 class Inbound(Protocol):
-    """What a listener needs of its endpoint."""
+    """The part of an endpoint that a listener uses."""
 
     def inbound(self) -> tuple[zmq.Socket | None, zmq.Socket]:
         """Returns the channels from the parent and from the children."""

@@ -1,4 +1,4 @@
-"""What travels between endpoints: frames on the wire, and the messages of an application inside of them."""
+"""Frames, which travel between endpoints, and the messages of an application inside of them."""
 
 import json
 from dataclasses import asdict, dataclass
@@ -11,7 +11,9 @@ class Kind(StrEnum):
 
     # From a child to its parent.
     JOIN = "JOIN"  # asks for a place in the tree
-    SYNC = "SYNC"  # asks for what the child's document lacks; the body is its state vector
+    SYNC = (
+        "SYNC"  # asks for everything that the child's document lacks; the body is its state vector
+    )
     HERE = "HERE"  # the child lives; with the members below it and their load
     CLAIM = "CLAIM"  # a new host, sent to members of the old tree
     # From a parent to its children, or to one of them.
@@ -20,8 +22,8 @@ class Kind(StrEnum):
     REFER = "REFER"  # the address of another endpoint, which has room
     YIELD = "YIELD"  # the child is to refer one of its children to another endpoint
     WAIT = "WAIT"  # this endpoint has no way to a host itself
-    STATE = "STATE"  # what the child's document lacks
-    FILL = "FILL"  # what the parent's own document lacked
+    STATE = "STATE"  # everything that the child's document lacks
+    FILL = "FILL"  # everything that the parent's own document lacked
     MEMBERS = "MEMBERS"  # the tree
     # In both directions.
     SEND = "SEND"  # a message of the application
@@ -54,7 +56,7 @@ class Frame:
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """What an endpoint has sent to all others.
+    """A message from one endpoint to all others.
 
     `origin` is the identity of that endpoint, by which it recognises the echo of its message. `serial` counts the
     messages of one origin.

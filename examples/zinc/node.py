@@ -1,7 +1,7 @@
 """The part of an endpoint that decides: a state machine without sockets, threads or a clock.
 
-An endpoint gives it the frames that arrive, and the time, and does what `poll_command` returns. A test can therefore run
-a whole cluster in one thread, with lost frames and dead hosts, thousands of times a minute.
+An endpoint gives it the time and the frames that arrive, and executes the commands that `poll_command` returns. A test
+can therefore run a whole cluster in one thread, with lost frames and dead hosts, hundreds of times a minute.
 """
 
 from collections import deque
@@ -107,7 +107,7 @@ class Node:
     def poll_command(self) -> Command | None:
         return self._commands.popleft() if self._commands else None
 
-    # What the application does.
+    # Calls of the application.
 
     def send(self, channel: str, body: bytes, now: float) -> int:
         """Sends a message to all other endpoints; returns its serial number, which a `Confirm` will name."""
@@ -144,7 +144,7 @@ class Node:
         self._do(Publish(snapshot.child, Frame(Kind.STATE, header, body)))
 
     def fill(self, body: bytes) -> None:
-        """Passes on what the own document has lacked, because the children may lack it, too."""
+        """Passes on a fragment that the own document has lacked, because the children may lack it, too."""
         self._publish(Frame(Kind.FILL, {}, body))
 
     def doubt(self) -> None:
@@ -158,7 +158,7 @@ class Node:
             self._do(Push(frame))
         self._do(Publish(ALL, frame))
 
-    # What happens.
+    # Events.
 
     def handle_pause(self, now: float) -> None:
         """Nothing is read at present, so silence means nothing."""
@@ -278,7 +278,7 @@ class Node:
                 del self._seen[next(iter(self._seen))]
             self._seen[key] = None
             self._do(Deliver(message))
-        # Repetitions go on: what was lost may have been their echo.
+        # Repetitions go on, because the lost frame may have been the echo.
         self._publish(message.frame())
 
     def _publish(self, frame: Frame) -> None:
@@ -410,7 +410,7 @@ class Node:
         return [member for member in self.members if member.id not in there]
 
     def _hurry(self, now: float) -> None:
-        """Sends again what an endpoint that has died may have had, or a new host may lack."""
+        """Sends everything again that an endpoint that has died may have had, or a new host may lack."""
         for outstanding in self._pending.values():
             outstanding.due, outstanding.pause = now, self._timing.resend
         for outstanding in self._work.values():

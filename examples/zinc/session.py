@@ -1,10 +1,10 @@
-"""One open page: what its text is, and what it was sent.
+"""One open page: its text, and the changes that it was sent.
 
-A page has no CRDT. It sends one edit at a time, as the splice that leads from the text which it had last to its text
-now. The session has a replica with the text of the page, turns the edit into a fragment, and gives the
-fragment to the page before any other endpoint has it. The page returns it to be published, and keeps it until the host has
-published it. If this endpoint dies, the page gives what it has kept to another endpoint. A fragment can be merged twice,
-so no edit is lost, and none is there twice.
+A page has no CRDT. It sends one edit at a time, as the splice from its former text to its present text. The session has
+a replica with the text of the page, turns the edit into a fragment, and gives the fragment to the page before any other
+endpoint has it. The page returns it to be published, and keeps it until the host has published it. If this endpoint
+dies, the page gives the fragments that it has kept to another endpoint. A fragment can be merged twice, so no edit is
+lost, and none is applied twice.
 """
 
 import base64
@@ -43,7 +43,7 @@ class Session:
             self._commit(number, fragment)
         self._client_id = secrets.randbits(32)
         self._replica = Document(document.missing(), client_id=self._client_id)
-        # What the page's text is when it has taken the last offer.
+        # The page's text when it has taken the last offer.
         self._offers = 0
         self._offered: Document | None = None
         # The page's last edit, and whether the page has to return its fragment.
@@ -74,7 +74,7 @@ class Session:
         return None
 
     def news(self) -> Event | None:
-        """Returns what the page lacks, if the page can be interrupted."""
+        """Returns an offer of the changes that the page lacks, if the page can take one now."""
         if self._is_open or self._offered is not None:
             return None
         if self._replica.text == self._document.text:

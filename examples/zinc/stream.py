@@ -1,12 +1,12 @@
-"""Notices what is missing of a parent's publications."""
+"""Notices missing publications of a parent."""
 
 
 class Stream:
     """The numbers of one parent's publications.
 
-    PUB drops what its queue does not hold, and a subscription takes time to arrive, so publications can be missing. The
-    parent numbers them, its beats repeat the last number, and a snapshot of its document names the number that it
-    includes.
+    PUB drops messages if its queue is full, and a subscription takes time to arrive, so publications can be missing.
+    The parent numbers them, its beats repeat the last number, and a snapshot of its document names the last number
+    that it includes.
     """
 
     def __init__(self) -> None:

@@ -1,4 +1,4 @@
-"""How patient the endpoints of a cluster are, and what they send again."""
+"""The times of a cluster, and frames that are sent again."""
 
 from dataclasses import dataclass
 

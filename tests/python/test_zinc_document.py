@@ -67,7 +67,7 @@ def test_a_fragment_waits_for_the_one_that_it_depends_on() -> None:
     merged = other.merge(first)
     assert other.text == "first second"
     assert merged.has_released
-    # What was new has both.
+    # The news have both.
     assert Document(merged.news).text == "first second"
 
 

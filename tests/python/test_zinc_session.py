@@ -18,7 +18,7 @@ pytestmark = pytest.mark.zeroxide_only
 
 
 class Site:
-    """An endpoint with a document. Its pages get confirmations when the test says so."""
+    """An endpoint with a document. Its pages get confirmations when the test calls `confirm`."""
 
     def __init__(self) -> None:
         self.document = Document()
@@ -36,7 +36,7 @@ class Site:
 
 
 class Page:
-    """What the script of page.html does, without a caret. The network keeps events in each direction in order."""
+    """The script of page.html without a caret. The network keeps events in each direction in order."""
 
     def __init__(self, site: Site) -> None:
         self.text = self.base = ""
@@ -108,7 +108,7 @@ class Page:
         mine = _difference(self.base, self.text)
         for splice in splices:
             self.base = splice.apply(self.base)
-        # What was typed meanwhile goes to the end: where it belongs is the business of the page in the browser.
+        # Words that were typed meanwhile go to the end. Only the page in the browser has to find their place.
         self.text = self.base + "".join(splice.insert for splice in mine)
 
 
@@ -160,7 +160,7 @@ def test_pages_take_their_edits_to_another_endpoint(seed) -> None:
         if page.is_open and page.flight is None:
             written.append(chr(0x4E00 + number))
             page.type(chance, written[-1])
-    # The endpoint dies. A part of what it has published arrives, but no confirmation.
+    # The endpoint dies. Some of its fragments arrive, but no confirmation.
     reached = [fragment for fragment in first.published if chance.random() < 0.5]
     for page in pages:
         page.open(second)

@@ -1,4 +1,4 @@
-"""The tree of the example `zinc`, simulated: a seed decides who is killed and what is lost."""
+"""The tree of the example `zinc`, simulated: a seed decides which endpoints are killed and which frames are lost."""
 
 from collections import Counter
 
@@ -70,7 +70,7 @@ class Writer:
         self.cluster.edit(peer, Splice(at, remove, character))
 
     def check(self) -> None:
-        """All have the same text. What a living endpoint has written is in it, once, unless it was deleted."""
+        """All have the same text. Each character of a living endpoint is in it once, unless it was deleted."""
         [text] = {peer.document.text for peer in self.cluster.peers.values()}
         counts = Counter(text)
         assert set(counts.values()) <= {1}
@@ -207,7 +207,7 @@ def test_a_new_host_gets_what_the_old_one_had_sent_to_others_only() -> None:
     heir.is_stopped = True
     while other.node.pending:
         cluster.run(0.02)
-    # The host publishes, dies, and what it has sent to the heir is lost.
+    # The host publishes and dies, and its frames to the heir are lost.
     heir.above.clear()
     cluster.kill(peers[0])
     heir.is_stopped = False

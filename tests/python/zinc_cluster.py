@@ -36,7 +36,7 @@ STEP = 0.02
 
 @dataclass(eq=False)
 class Peer:
-    """A node with a document, and with what it has not read yet."""
+    """A node with a document, and with its unread frames."""
 
     node: Node
     document: Document
@@ -62,7 +62,7 @@ class Cluster:
         self.breadth = breadth
         self.now = 0.0
         self.peers: dict[str, Peer] = {}
-        # What endpoints that are gone would have been told.
+        # The frames for endpoints that were gone.
         # The addresses of the part that the others cannot reach.
         self.island: set[str] = set()
         self.told: dict[str, list[Frame]] = {}
@@ -104,7 +104,7 @@ class Cluster:
         self.peers[address].below.extend(frame.parts() for frame in self.told[address])
 
     def run(self, seconds: float) -> None:
-        """Lets time pass, in steps in which each peer reads a part of what it has."""
+        """Lets time pass, in steps in which each peer reads a part of its frames."""
         end = self.now + seconds
         while self.now < end:
             self.now += STEP

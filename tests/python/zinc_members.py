@@ -36,7 +36,7 @@ class Member:
 
     @cached_property
     def _places(self) -> list[str]:
-        """What it prints when it has started."""
+        """The words that it prints when it has started."""
         return self.line().split()
 
     def line(self) -> str:
