@@ -273,3 +273,17 @@ def test_a_full_inbound_queue_is_counted_once_per_time(zmq, sockets):
         assert pull.stats()["full_in"] == push.stats()["full_out"] == expected
         for _ in range(6):
             pull.recv()
+
+
+def test_a_queue_that_stays_full_is_counted_once(zmq, context):
+    with context.socket(zmq.ROUTER) as router, context.socket(zmq.DEALER) as dealer:
+        router.sndhwm = dealer.rcvhwm = 5
+        dealer.routing_id = b"slow"
+        router.bind("inproc://full")
+        dealer.connect("inproc://full")
+        dealer.send(b"")
+        router.recv_multipart()
+        for _ in range(100):
+            router.send_multipart([b"slow", b""])
+        assert dropped(router) == {"high_water": 90}
+        assert router.stats()["full_out"] == 1

@@ -138,7 +138,7 @@ def test_a_killed_program_ends_the_command_that_names_it(start, home):
     assert list(home.iterdir()) == []
 
 
-def test_a_stopped_program_is_reported_and_delays_no_other(start):
+def test_a_stopped_program_is_reported_and_others_go_on(start):
     one, other = start(), start()
     with Command("top", one.pid, other.pid, "--json", "--interval", 0.1) as top:
         assert len(_next(top)["programs"]) == 2

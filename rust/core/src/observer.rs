@@ -71,6 +71,7 @@ impl Observer {
     pub fn open(folder: Option<&Path>) -> Result<Observer> {
         let folder = folder.map_or_else(default_folder, Path::to_owned);
         folder::make_private(&folder)?;
+        folder::remove_stale(&folder);
         let path = folder.join(format!("{}.sock", process::id()));
         let context = Context::new();
         context.registry().hide();

@@ -202,7 +202,7 @@ complete -c zeroxide -n '_shtab_zeroxide_using top' -l filter -x -d 'show only s
 complete -c zeroxide -n '_shtab_zeroxide_using top' -l peers -x -d 'peers to list per socket, those with the longest queues first (default: 10; 100 with --json; none with --prometheus)'
 complete -c zeroxide -n '_shtab_zeroxide_using top' -l folder -xka "(__fish_complete_directories)" -d 'where programs are found, if they use another folder (default: $XDG_RUNTIME_DIR/zeroxide or /tmp/zeroxide-UID)'
 complete -c zeroxide -n '_shtab_zeroxide_using top' -l prometheus -x -d 'serve the numbers at http://HOST:PORT/metrics instead of showing them'
-complete -c zeroxide -n '_shtab_zeroxide_using top' -l timeout -x -d 'longest wait for an answer (default: 2)'
+complete -c zeroxide -n '_shtab_zeroxide_using top' -l timeout -x -d 'longest wait for a program'"'"'s first answer, and for each of a collector (default: 5)'
 complete -c zeroxide -n '_shtab_zeroxide_using top' -l key -xka "(__fish_complete_path (commandline -ct))" -d 'your certificate with its secret key'
 complete -c zeroxide -n '_shtab_zeroxide_using top' -l server-key -xka "(__fish_complete_path (commandline -ct))" -d 'the collector'"'"'s certificate, or its public key in Z85'
 complete -c zeroxide -n '_shtab_zeroxide_using; and test $_shtab_zeroxide_npos -eq 0' -a produce -d 'Writes rows to a collector'"'"'s log, from stdin or arguments.'

@@ -304,7 +304,7 @@ _shtab_zeroxide_top_options=(
   "--peers[peers to list per socket, those with the longest queues first (default\: 10\; 100 with --json\; none with --prometheus)]:N:"
   "--folder[where programs are found, if they use another folder (default\: \$XDG_RUNTIME_DIR\/zeroxide or \/tmp\/zeroxide-UID)]:DIR:_files -/"
   "--prometheus[serve the numbers at http\:\/\/HOST\:PORT\/metrics instead of showing them]:HOST:PORT:"
-  "--timeout[longest wait for an answer (default\: 2)]:SECONDS:"
+  "--timeout[longest wait for a program\'s first answer, and for each of a collector (default\: 5)]:SECONDS:"
   "--key[your certificate with its secret key]:FILE:_files"
   "--server-key[the collector\'s certificate, or its public key in Z85]:FILE:_files"
   "(*)::the PID of an observable program, its endpoint, or the endpoint of a collector (default\: every observable program of this user):"

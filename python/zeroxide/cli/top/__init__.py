@@ -118,14 +118,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=address,
         help="serve the numbers at http://HOST:PORT/metrics instead of showing them",
     )
-    group = parser.add_argument_group("collectors")
-    group.add_argument(
+    parser.add_argument(
         "--timeout",
         type=above(0.001, "seconds"),
         metavar="SECONDS",
-        default=2.0,
-        help="longest wait for an answer (default: 2)",
+        default=5.0,
+        help="longest wait for a program's first answer, and for each of a collector (default: 5)",
     )
+    group = parser.add_argument_group("collectors")
     group.add_argument(
         "--key", type=secret_key, metavar="FILE", help="your certificate with its secret key"
     )
@@ -186,7 +186,8 @@ def _watch(options: argparse.Namespace) -> Watch:
 
 def _show(watch: Watch, options: argparse.Namespace) -> int:
     rates = Rates()
-    watch.look()
+    # A program that was only found may be suspended, and is not worth a long wait.
+    watch.look(min(options.timeout, 1.0) if watch.finds else options.timeout)
     # From here on there are rates.
     rates.report(watch)
     missing = _missing(watch)

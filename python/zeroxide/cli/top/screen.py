@@ -53,8 +53,8 @@ class Screen:
         self._rates = rates
         self._interval = interval
         self._report: dict[str, Any] | None = None
-        self.choice = choice
-        self.first = 0
+        self.choice: Choice = choice
+        self.first: int = 0
         # The filter while it is typed.
         self.typed: str | None = None
         self._size = (0, 0)

@@ -14,12 +14,14 @@ from ...error import ZMQBaseError
 from ...metrics import Snapshot, parse
 from ...pipeline import Client
 from ...poll import Poller
+from ...socket import Socket
 
 __all__ = ["ClientMaker", "Collector", "Program", "Watch", "discover", "endpoint_of", "is_program"]
 
 PROTOCOL = b"zeroxide-observe/1"
 
-# How long programs may take for an answer before they are shown as silent, in seconds.
+# How long programs may take for an answer before they are shown as silent, unless the caller names
+# another time, in seconds.
 PATIENCE = 0.5
 
 _FILE = re.compile(r"([0-9]+)\.sock")
@@ -61,13 +63,13 @@ def discover(folder: str) -> Iterator[str]:
 
 
 def _lives(pid: int) -> bool:
+    """Whether there is such a process. One that has ended, and whose parent has not noticed, is none."""
     try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
+        with open(f"/proc/{pid}/stat") as file:
+            state = file.read().rpartition(")")[2].split()[0]
+    except (FileNotFoundError, ProcessLookupError):
         return False
-    except PermissionError:
-        pass
-    return True
+    return state not in ("Z", "X")
 
 
 class Program:
@@ -75,12 +77,12 @@ class Program:
 
     def __init__(self, context: Context[Any], endpoint: str, peers: int) -> None:
         self.endpoint = endpoint
-        self.pid = int(os.path.basename(endpoint).partition(".")[0])
+        self.pid: int = int(os.path.basename(endpoint).partition(".")[0])
         self._request = [PROTOCOL, str(peers).encode()]
         self.snapshot: Snapshot | None = None
         self.problem: str | None = None
-        self.is_asked = False
-        self.socket = context.socket(REQ)
+        self.is_asked: bool = False
+        self.socket: Socket[Any] = context.socket(REQ)
         self.socket.set(LINGER, 0)
         self.socket.connect(endpoint)
 
@@ -103,8 +105,11 @@ class Program:
 
     @property
     def is_gone(self) -> bool:
-        """Whether its end of the connection was closed."""
-        return int(self.socket.count_connected()) == 0
+        """Whether it has closed its end of the connection, or can never be connected."""
+        if int(self.socket.count_connected()):
+            return False
+        path = self.endpoint.removeprefix("ipc://")
+        return self.snapshot is not None or not (_lives(self.pid) and os.path.exists(path))
 
     def close(self) -> None:
         self.socket.close()
@@ -116,7 +121,7 @@ class Collector:
     def __init__(self, make_client: ClientMaker, endpoint: str) -> None:
         self.endpoint = endpoint
         self.stats: dict[str, Any] | None = None
-        self.time = 0.0
+        self.time: float = 0.0
         self.problem: str | None = None
         self._client = make_client(endpoint)
 
@@ -147,46 +152,54 @@ class Watch:
         self, endpoints: list[str], folder: str, peers: int, make_client: ClientMaker
     ) -> None:
         self._context: Context[Any] = Context()
-        self.finds = not endpoints
+        self.finds: bool = not endpoints
         self._folder = folder
         self._peers = peers
-        self.programs = [
+        self.programs: list[Program] = [
             Program(self._context, endpoint, peers)
             for endpoint in endpoints
             if is_program(endpoint)
         ]
-        self.collectors = [
+        self.collectors: list[Collector] = [
             Collector(make_client, endpoint) for endpoint in endpoints if not is_program(endpoint)
         ]
         self.ended: list[Program] = []
 
-    def look(self) -> None:
-        """Takes new snapshots. Programs that have ended move to `ended`."""
+    def look(self, patience: float = PATIENCE) -> None:
+        """Takes new snapshots. Programs that have ended move to `ended`.
+
+        Args:
+            patience: How long programs may take for their answers, in seconds.
+        """
         if self.finds:
             known = {program.endpoint for program in self.programs}
             for endpoint in discover(self._folder):
                 if endpoint not in known:
                     self.programs.append(Program(self._context, endpoint, self._peers))
+        self._forget_ended()
         poller = Poller()
         waiting = {}
         for program in self.programs:
-            # One that was silent before is not waited for.
-            if program.ask():
+            # One that has become silent is not waited for.
+            if program.ask() or program.snapshot is None:
                 waiting[program.socket] = program
                 poller.register(program.socket)
             elif program.socket.poll(0):
                 program.take()
-        deadline = time.monotonic() + PATIENCE
+        deadline = time.monotonic() + patience
         while waiting and (left := deadline - time.monotonic()) > 0:
             for socket, _ in poller.poll(left * 1000):
                 waiting.pop(socket).take()
                 poller.unregister(socket)
+        self._forget_ended()
+        for collector in self.collectors:
+            collector.ask()
+
+    def _forget_ended(self) -> None:
         for program in [program for program in self.programs if program.is_gone]:
             self.programs.remove(program)
             self.ended.append(program)
             program.close()
-        for collector in self.collectors:
-            collector.ask()
 
     @property
     def has_ended(self) -> bool:

@@ -3,7 +3,7 @@
 use std::env;
 use std::fs::{self, DirBuilder};
 use std::io;
-use std::os::unix::fs::{DirBuilderExt, MetadataExt};
+use std::os::unix::fs::{DirBuilderExt, FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
 use crate::error::{Error, ErrorKind, Result};
@@ -67,12 +67,58 @@ pub(super) fn make_private(folder: &Path) -> Result<()> {
     Ok(())
 }
 
+/// Removes the sockets of processes that have ended without closing theirs, as killed ones and forked children do.
+pub(super) fn remove_stale(folder: &Path) {
+    let processes = Path::new("/proc");
+    if !processes.join("self").exists() {
+        return;
+    }
+    // Ignore errors: what cannot be removed does no harm.
+    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+        let name = entry.file_name();
+        let pid = name.to_str().and_then(|name| name.strip_suffix(".sock"));
+        let pid = pid.and_then(|pid| pid.parse::<u32>().ok());
+        let has_ended = pid.is_some_and(|pid| !processes.join(pid.to_string()).exists());
+        if has_ended && entry.file_type().is_ok_and(|kind| kind.is_socket()) {
+            let _ = fs::remove_file(entry.path());
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use std::fs::Permissions;
     use std::os::unix::fs::{PermissionsExt, symlink};
+    use std::os::unix::net::UnixListener;
 
     use super::*;
+
+    #[test]
+    fn only_sockets_of_processes_that_have_ended_are_removed() {
+        let folder = env::temp_dir().join(format!("zeroxide-stale-{}", std::process::id()));
+        make_private(&folder).unwrap();
+        // No process has such a number.
+        let (ended, mine) = (4_200_000, std::process::id());
+        let socket = |pid: u32| drop(UnixListener::bind(folder.join(format!("{pid}.sock"))));
+        socket(ended);
+        socket(mine);
+        drop(UnixListener::bind(folder.join("other.sock")));
+        fs::write(folder.join(format!("{}.sock", ended + 1)), "a file").unwrap();
+        remove_stale(&folder);
+        let mut left: Vec<_> = fs::read_dir(&folder)
+            .unwrap()
+            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+            .collect();
+        left.sort();
+        let mut expected = [
+            format!("{mine}.sock"),
+            format!("{}.sock", ended + 1),
+            "other.sock".to_owned(),
+        ];
+        expected.sort();
+        assert_eq!(left, expected);
+        fs::remove_dir_all(&folder).unwrap();
+    }
 
     #[test]
     fn a_folder_that_others_can_open_or_replace_is_refused() {
