@@ -1,91 +1,65 @@
 //! PUB: sends each message to its subscribers, and never waits.
 
-use zeroxide_proto::frame::FrameKind;
+use zeroxide_proto::frame::{Frame, FrameKind};
 use zeroxide_proto::message::Message;
 use zeroxide_proto::socket_type::SocketType;
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::options::{PatternOption, ids};
 use crate::patterns::pipe_set::{DropReason, PipeSet};
-use crate::patterns::publisher::Publisher;
-use crate::patterns::ring::Ring;
+use crate::patterns::publisher::{Audience, Publisher};
 use crate::patterns::{Pattern, PatternSpec};
-use crate::pipe::{PipeId, is_lapse};
+use crate::pipe::PipeId;
 
 #[derive(Default)]
 struct Pub {
-    publisher: Publisher,
-    /// Peers whose connection was lost. Their subscriptions are kept until they reconnect and send them again.
-    away: Ring,
+    audience: Audience,
 }
 
-impl Pub {
-    /// Processes the subscriptions of a peer.
-    fn listen(&mut self, pipes: &mut PipeSet, id: PipeId) {
-        while pipes.check_read(id) {
-            let Some(message) = pipes.read(id) else {
-                return;
-            };
-            if is_lapse(&message) {
-                self.away.insert(id);
-                continue;
-            }
-            self.forget_lapsed(id);
-            let topic = message.head();
-            match topic.kind() {
-                FrameKind::Subscribe => {
-                    if self.publisher.admits(pipes, id, topic, None) {
-                        self.publisher.subscribers.add(topic, id);
-                    }
-                }
-                FrameKind::Cancel => {
-                    self.publisher.subscribers.remove(topic, id);
-                }
-                // An XSUB may send messages upstream, but the application cannot receive them here.
-                _ => pipes.count_drop(Some(id), DropReason::Filtered),
+/// Processes the message of a peer: a subscription, or its end.
+fn hear(publisher: &mut Publisher, pipes: &mut PipeSet, id: PipeId, topic: &Frame) {
+    match topic.kind() {
+        FrameKind::Subscribe => {
+            if publisher.admits(pipes, id, topic, None) {
+                publisher.subscribers.add(topic, id);
             }
         }
-    }
-
-    /// The peer has reconnected, so the subscriptions of its earlier connection do not count any more.
-    fn forget_lapsed(&mut self, id: PipeId) {
-        if self.away.remove(id) {
-            self.publisher.forget(id, |_| {});
+        FrameKind::Cancel => {
+            publisher.subscribers.remove(topic, id);
         }
+        // An XSUB may send messages upstream, but the application cannot receive them here.
+        _ => pipes.count_drop(Some(id), DropReason::Filtered),
     }
 }
 
 impl Pattern for Pub {
     fn attach(&mut self, _: &mut PipeSet, id: PipeId) {
-        self.publisher.attach(id);
+        self.audience.publisher.attach(id);
     }
 
     fn ready(&mut self, pipes: &mut PipeSet, id: PipeId) {
-        self.publisher.ready(pipes, id);
-        self.listen(pipes, id);
-        self.forget_lapsed(id);
+        self.audience.publisher.ready(pipes, id);
+        self.audience.ready(pipes, id, hear);
     }
 
     fn readable(&mut self, pipes: &mut PipeSet, id: PipeId) {
-        self.listen(pipes, id);
+        self.audience.listen(pipes, id, hear);
     }
 
     fn writable(&mut self, _: &mut PipeSet, id: PipeId) {
-        self.publisher.writable(id);
+        self.audience.publisher.writable(id);
     }
 
     fn far_closed(&mut self, pipes: &mut PipeSet, id: PipeId) {
-        self.listen(pipes, id);
+        self.audience.listen(pipes, id, hear);
     }
 
     fn detach(&mut self, _: &mut PipeSet, id: PipeId) {
-        self.away.remove(id);
-        self.publisher.remove(id);
-        self.publisher.forget(id, |_| {});
+        self.audience.detach(id);
     }
 
     fn send(&mut self, pipes: &mut PipeSet, message: &mut Message) -> Result<()> {
-        self.publisher.send(pipes, message)
+        self.audience.publisher.send(pipes, message)
     }
 
     fn recv(&mut self, _: &mut PipeSet, _: &mut Message) -> Result<Option<PipeId>> {
@@ -93,11 +67,11 @@ impl Pattern for Pub {
     }
 
     fn topics(&self) -> Option<usize> {
-        Some(self.publisher.subscribers.topics())
+        Some(self.audience.publisher.subscribers.topics())
     }
 
     fn can_send(&mut self, _: &mut PipeSet) -> bool {
-        self.publisher.can_send()
+        self.audience.publisher.can_send()
     }
 
     fn can_recv(&mut self, _: &mut PipeSet) -> bool {
@@ -105,14 +79,14 @@ impl Pattern for Pub {
     }
 
     fn subscribed(&mut self, _: &mut PipeSet, topic: &[u8]) -> Option<Vec<PipeId>> {
-        Some(self.publisher.subscribed(topic))
+        Some(self.audience.publisher.subscribed(topic))
     }
 
     fn set(&mut self, _: &mut PipeSet, option: &PatternOption) -> Result<()> {
         match option {
             // These concern notifications, which PUB does not have.
             PatternOption::XpubVerbose(_) | PatternOption::XpubVerboser(_) => Ok(()),
-            option => self.publisher.set(option),
+            option => self.audience.publisher.set(option),
         }
     }
 }
@@ -468,10 +442,10 @@ mod tests {
             far.write(subscribe("topic")).unwrap();
             far.flush();
             socket.readable(&mut pipes, id);
-            assert_eq!(socket.publisher.subscribers.topics(), 1);
+            assert_eq!(socket.audience.publisher.subscribers.topics(), 1);
             socket.detach(&mut pipes, id);
             pipes.remove(id);
-            assert_eq!(socket.publisher.subscribers.topics(), 0);
+            assert_eq!(socket.audience.publisher.subscribers.topics(), 0);
         }
     }
 

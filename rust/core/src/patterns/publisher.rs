@@ -1,5 +1,6 @@
 //! The common part of PUB, XPUB and RADIO: subscriptions, and sending to subscribers.
 
+use zeroxide_proto::frame::Frame;
 use zeroxide_proto::message::Message;
 use zeroxide_proto::subscription::SubscriberTable;
 
@@ -8,7 +9,8 @@ use crate::options::{MAX_SUBSCRIPTION_BYTES, MAX_SUBSCRIPTIONS, PatternOption};
 use crate::patterns::distributor::Distributor;
 use crate::patterns::headroom::Headroom;
 use crate::patterns::pipe_set::{DropReason, PipeSet};
-use crate::pipe::PipeId;
+use crate::patterns::ring::Ring;
+use crate::pipe::{PipeId, is_lapse};
 use crate::sys::memory;
 
 /// The approximate overhead of a topic in addition to its bytes.
@@ -31,6 +33,60 @@ pub(super) struct Publisher {
     /// Whether to send to the peers that did not subscribe.
     invert: bool,
     welcome: Option<Message>,
+}
+
+/// A publisher and its peers, for PUB and RADIO, whose applications are not notified of subscriptions.
+#[derive(Default)]
+pub(super) struct Audience {
+    pub(super) publisher: Publisher,
+    /// Peers whose connection was lost. Their subscriptions are kept until they reconnect and send them again.
+    away: Ring,
+}
+
+impl Audience {
+    /// Passes what a peer has sent to `hear`.
+    pub(super) fn listen(
+        &mut self,
+        pipes: &mut PipeSet,
+        id: PipeId,
+        hear: impl Fn(&mut Publisher, &mut PipeSet, PipeId, &Frame),
+    ) {
+        while pipes.check_read(id) {
+            let Some(message) = pipes.read(id) else {
+                return;
+            };
+            if is_lapse(&message) {
+                self.away.insert(id);
+                continue;
+            }
+            self.forget_lapsed(id);
+            hear(&mut self.publisher, pipes, id, message.head());
+        }
+    }
+
+    /// Like [`listen`](Self::listen), for a connection that has become ready.
+    pub(super) fn ready(
+        &mut self,
+        pipes: &mut PipeSet,
+        id: PipeId,
+        hear: impl Fn(&mut Publisher, &mut PipeSet, PipeId, &Frame),
+    ) {
+        self.listen(pipes, id, hear);
+        self.forget_lapsed(id);
+    }
+
+    pub(super) fn detach(&mut self, id: PipeId) {
+        self.away.remove(id);
+        self.publisher.remove(id);
+        self.publisher.forget(id, |_| {});
+    }
+
+    /// The peer has reconnected, so the subscriptions of its earlier connection do not count any more.
+    fn forget_lapsed(&mut self, id: PipeId) {
+        if self.away.remove(id) {
+            self.publisher.forget(id, |_| {});
+        }
+    }
 }
 
 impl Default for Publisher {

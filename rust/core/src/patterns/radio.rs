@@ -13,15 +13,12 @@ use crate::options::{PatternOption, ids};
 use crate::patterns::dgram;
 use crate::patterns::dish::check_group;
 use crate::patterns::pipe_set::{DropReason, PipeSet};
-use crate::patterns::publisher::Publisher;
-use crate::patterns::ring::Ring;
+use crate::patterns::publisher::{Audience, Publisher};
 use crate::patterns::{Pattern, PatternSpec, single_part};
-use crate::pipe::{PipeId, is_lapse};
+use crate::pipe::PipeId;
 
 struct Radio {
-    publisher: Publisher,
-    /// Peers whose connection was lost. Their groups are kept until they reconnect and join again.
-    away: Ring,
+    audience: Audience,
     /// Peers that get datagrams, with the size of the largest one.
     datagrams: Vec<(PipeId, usize)>,
     /// The smallest of these sizes.
@@ -31,8 +28,7 @@ struct Radio {
 impl Default for Radio {
     fn default() -> Radio {
         Radio {
-            publisher: Publisher::default(),
-            away: Ring::default(),
+            audience: Audience::default(),
             datagrams: Vec::new(),
             largest: usize::MAX,
         }
@@ -62,41 +58,27 @@ impl Topic {
     }
 }
 
+/// Processes the message of a peer: a request to join a group, or to leave one.
+fn hear(publisher: &mut Publisher, pipes: &mut PipeSet, id: PipeId, group: &Frame) {
+    let topic = Topic::of(group);
+    let topic = topic.as_slice();
+    match group.kind() {
+        FrameKind::Join => {
+            if publisher.admits(pipes, id, topic, None) {
+                publisher.subscribers.add(topic, id);
+            }
+        }
+        FrameKind::Leave => {
+            publisher.subscribers.remove(topic, id);
+        }
+        _ => pipes.count_drop(Some(id), DropReason::Filtered),
+    }
+}
+
 impl Radio {
-    /// Processes the requests of a peer to join and leave groups.
-    fn listen(&mut self, pipes: &mut PipeSet, id: PipeId) {
-        while pipes.check_read(id) {
-            let Some(message) = pipes.read(id) else {
-                return;
-            };
-            if is_lapse(&message) {
-                self.away.insert(id);
-                continue;
-            }
-            self.forget_lapsed(id);
-            let group = message.head();
-            match group.kind() {
-                FrameKind::Join => self.admit(pipes, id, group),
-                FrameKind::Leave => {
-                    let topic = Topic::of(group);
-                    self.publisher.subscribers.remove(topic.as_slice(), id);
-                }
-                _ => pipes.count_drop(Some(id), DropReason::Filtered),
-            }
-        }
-    }
-
-    fn admit(&mut self, pipes: &mut PipeSet, id: PipeId, group: &[u8]) {
-        let topic = Topic::of(group);
-        let topic = topic.as_slice();
-        if self.publisher.admits(pipes, id, topic, None) {
-            self.publisher.subscribers.add(topic, id);
-        }
-    }
-
     /// No peer joins groups by datagrams: all groups are sent, and the receivers choose.
     fn admit_to_all(&mut self, id: PipeId, largest: usize) {
-        self.publisher.subscribers.add(b"", id);
+        self.audience.publisher.subscribers.add(b"", id);
         self.datagrams.push((id, largest));
         self.find_largest();
     }
@@ -105,44 +87,34 @@ impl Radio {
         let sizes = self.datagrams.iter().map(|(_, largest)| *largest);
         self.largest = sizes.min().unwrap_or(usize::MAX);
     }
-
-    /// The peer has reconnected, so the groups of its earlier connection do not count any more.
-    fn forget_lapsed(&mut self, id: PipeId) {
-        if self.away.remove(id) {
-            self.publisher.forget(id, |_| {});
-        }
-    }
 }
 
 impl Pattern for Radio {
     fn attach(&mut self, pipes: &mut PipeSet, id: PipeId) {
-        self.publisher.attach(id);
+        self.audience.publisher.attach(id);
         if let Some(largest) = pipes.largest(id) {
             self.admit_to_all(id, largest);
         }
     }
 
     fn ready(&mut self, pipes: &mut PipeSet, id: PipeId) {
-        self.listen(pipes, id);
-        self.forget_lapsed(id);
+        self.audience.ready(pipes, id, hear);
     }
 
     fn readable(&mut self, pipes: &mut PipeSet, id: PipeId) {
-        self.listen(pipes, id);
+        self.audience.listen(pipes, id, hear);
     }
 
     fn writable(&mut self, _: &mut PipeSet, id: PipeId) {
-        self.publisher.writable(id);
+        self.audience.publisher.writable(id);
     }
 
     fn far_closed(&mut self, pipes: &mut PipeSet, id: PipeId) {
-        self.listen(pipes, id);
+        self.audience.listen(pipes, id, hear);
     }
 
     fn detach(&mut self, _: &mut PipeSet, id: PipeId) {
-        self.away.remove(id);
-        self.publisher.remove(id);
-        self.publisher.forget(id, |_| {});
+        self.audience.detach(id);
         self.datagrams.retain(|(other, _)| *other != id);
         self.find_largest();
     }
@@ -156,7 +128,7 @@ impl Pattern for Radio {
             return Err(dgram::too_long(size, self.largest));
         }
         let topic = Topic::of(group);
-        let publisher = &mut self.publisher;
+        let publisher = &mut self.audience.publisher;
         publisher.send_under(pipes, message, topic.as_slice(), |message| {
             let group = Frame::copy_from(message.group().unwrap_or_default());
             message.push_front(group);
@@ -168,7 +140,7 @@ impl Pattern for Radio {
     }
 
     fn can_send(&mut self, _: &mut PipeSet) -> bool {
-        self.publisher.can_send()
+        self.audience.publisher.can_send()
     }
 
     fn can_recv(&mut self, _: &mut PipeSet) -> bool {
@@ -179,11 +151,15 @@ impl Pattern for Radio {
         if check_group(group).is_err() {
             return Some(Vec::new());
         }
-        Some(self.publisher.subscribed(Topic::of(group).as_slice()))
+        Some(
+            self.audience
+                .publisher
+                .subscribed(Topic::of(group).as_slice()),
+        )
     }
 
     fn set(&mut self, _: &mut PipeSet, option: &PatternOption) -> Result<()> {
-        self.publisher.set(option)
+        self.audience.publisher.set(option)
     }
 }
 
