@@ -337,6 +337,14 @@ class SocketOption(IntEnum):
     RCVHWM_BYTES = 1003, _OptType.int64
     STALL_IVL = 1004
     MAX_SUBSCRIPTION_BYTES = 1010, _OptType.int64
+    TLS_CERTIFICATE = 1020, _OptType.bytes
+    TLS_KEY = 1021, _OptType.bytes
+    TLS_CA = 1022, _OptType.bytes
+    TLS_TRUST_SYSTEM = 1023
+    TLS_HOSTNAME = 1024, _OptType.bytes
+    TLS_VERIFY = 1025
+    TLS_CLIENT_AUTH = 1026
+    TLS_ALPN = 1027, _OptType.bytes
 
 
 class MessageOption(IntEnum):

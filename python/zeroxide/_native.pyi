@@ -2089,8 +2089,8 @@ def has(capability: str) -> bool:
     """Tells whether a transport or a security mechanism is built in.
 
     Args:
-        capability: Its name: ``"ipc"``, ``"curve"``, ``"plain"``, ``"gssapi"``,
-            ``"draft"``, ...
+        capability: Its name: ``"ipc"``, ``"tls"``, ``"curve"``, ``"plain"``,
+            ``"gssapi"``, ``"draft"``, ...
 
     Returns:
         Whether it is there. ``tcp`` and ``inproc`` always are, and have no such name.

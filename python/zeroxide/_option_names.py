@@ -98,6 +98,14 @@ class SocketOptions:
     rcvhwm_bytes: int
     stall_ivl: int
     max_subscription_bytes: int
+    tls_certificate: bytes
+    tls_key: bytes
+    tls_ca: bytes
+    tls_trust_system: int
+    tls_hostname: bytes
+    tls_verify: int
+    tls_client_auth: int
+    tls_alpn: bytes
 
 
 class UpperCaseOptions:
@@ -181,6 +189,14 @@ class UpperCaseOptions:
     RCVHWM_BYTES: int
     STALL_IVL: int
     MAX_SUBSCRIPTION_BYTES: int
+    TLS_CERTIFICATE: bytes
+    TLS_KEY: bytes
+    TLS_CA: bytes
+    TLS_TRUST_SYSTEM: int
+    TLS_HOSTNAME: bytes
+    TLS_VERIFY: int
+    TLS_CLIENT_AUTH: int
+    TLS_ALPN: bytes
 
 
 # Those that can only be read.

@@ -584,6 +584,69 @@ class SocketOptions:
 
     Source: zeroxide only
     """
+    tls_certificate: bytes
+    """The TLS certificate of this socket, followed by those between it and its CA: PEM, or the path
+    of a file.
+
+    Type: bytes, text in UTF-8. Default: empty.
+
+    Source: zeroxide only
+    """
+    tls_key: bytes
+    """The key of TLS_CERTIFICATE, without a password: PEM, or the path of a file; empty = it is in
+    TLS_CERTIFICATE.
+
+    Type: bytes, text in UTF-8. Default: empty.
+
+    Source: zeroxide only
+    """
+    tls_ca: bytes
+    """The CAs whose certificates TLS peers must have: PEM, or the path of a file; empty = those of
+    the system.
+
+    Type: bytes, text in UTF-8. Default: empty.
+
+    Source: zeroxide only
+    """
+    tls_trust_system: int
+    """Whether TLS peers may have a certificate of a CA that the system trusts: 1 yes, 0 no, -1 = if
+    TLS_CA is empty.
+
+    Type: int. Default: -1.
+
+    Source: zeroxide only
+    """
+    tls_hostname: bytes
+    """The name or IP address that a TLS server's certificate must have; empty = the host in the
+    endpoint.
+
+    Type: bytes, text in UTF-8. Default: empty.
+
+    Source: zeroxide only
+    """
+    tls_verify: int
+    """Whether the certificate of a TLS server is checked. With 0, an attacker on the network can
+    pose as the server.
+
+    Type: int, 0 or 1. Default: 1.
+
+    Source: zeroxide only
+    """
+    tls_client_auth: int
+    """The certificates of TLS clients: 0 not asked for, 1 checked if a client has one, 2 required,
+    -1 = 2 if TLS_CA is set, otherwise 0.
+
+    Type: int. Default: -1.
+
+    Source: zeroxide only
+    """
+    tls_alpn: bytes
+    """The protocols that TLS peers negotiate with ALPN, separated by commas; empty = none.
+
+    Type: bytes, text in UTF-8. Default: empty.
+
+    Source: zeroxide only
+    """
 
 class UpperCaseOptions:
     """The same options in upper case, as many programs written for pyzmq use them."""
@@ -1150,6 +1213,69 @@ class UpperCaseOptions:
     ignored. 0 = no limit.
 
     Type: int, in bytes. Default: 67108864. Sockets: PUB, XPUB, RADIO.
+
+    Source: zeroxide only
+    """
+    TLS_CERTIFICATE: bytes
+    """The TLS certificate of this socket, followed by those between it and its CA: PEM, or the path
+    of a file.
+
+    Type: bytes, text in UTF-8. Default: empty.
+
+    Source: zeroxide only
+    """
+    TLS_KEY: bytes
+    """The key of TLS_CERTIFICATE, without a password: PEM, or the path of a file; empty = it is in
+    TLS_CERTIFICATE.
+
+    Type: bytes, text in UTF-8. Default: empty.
+
+    Source: zeroxide only
+    """
+    TLS_CA: bytes
+    """The CAs whose certificates TLS peers must have: PEM, or the path of a file; empty = those of
+    the system.
+
+    Type: bytes, text in UTF-8. Default: empty.
+
+    Source: zeroxide only
+    """
+    TLS_TRUST_SYSTEM: int
+    """Whether TLS peers may have a certificate of a CA that the system trusts: 1 yes, 0 no, -1 = if
+    TLS_CA is empty.
+
+    Type: int. Default: -1.
+
+    Source: zeroxide only
+    """
+    TLS_HOSTNAME: bytes
+    """The name or IP address that a TLS server's certificate must have; empty = the host in the
+    endpoint.
+
+    Type: bytes, text in UTF-8. Default: empty.
+
+    Source: zeroxide only
+    """
+    TLS_VERIFY: int
+    """Whether the certificate of a TLS server is checked. With 0, an attacker on the network can
+    pose as the server.
+
+    Type: int, 0 or 1. Default: 1.
+
+    Source: zeroxide only
+    """
+    TLS_CLIENT_AUTH: int
+    """The certificates of TLS clients: 0 not asked for, 1 checked if a client has one, 2 required,
+    -1 = 2 if TLS_CA is set, otherwise 0.
+
+    Type: int. Default: -1.
+
+    Source: zeroxide only
+    """
+    TLS_ALPN: bytes
+    """The protocols that TLS peers negotiate with ALPN, separated by commas; empty = none.
+
+    Type: bytes, text in UTF-8. Default: empty.
 
     Source: zeroxide only
     """

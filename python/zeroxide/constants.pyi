@@ -1550,6 +1550,69 @@ class SocketOption(IntEnum):
 
     Source: zeroxide only
     """
+    TLS_CERTIFICATE = 1020
+    """The TLS certificate of this socket, followed by those between it and its CA: PEM, or the path
+    of a file.
+
+    Type: bytes, text in UTF-8. Default: empty.
+
+    Source: zeroxide only
+    """
+    TLS_KEY = 1021
+    """The key of TLS_CERTIFICATE, without a password: PEM, or the path of a file; empty = it is in
+    TLS_CERTIFICATE.
+
+    Type: bytes, text in UTF-8. Default: empty.
+
+    Source: zeroxide only
+    """
+    TLS_CA = 1022
+    """The CAs whose certificates TLS peers must have: PEM, or the path of a file; empty = those of
+    the system.
+
+    Type: bytes, text in UTF-8. Default: empty.
+
+    Source: zeroxide only
+    """
+    TLS_TRUST_SYSTEM = 1023
+    """Whether TLS peers may have a certificate of a CA that the system trusts: 1 yes, 0 no, -1 = if
+    TLS_CA is empty.
+
+    Type: int. Default: -1.
+
+    Source: zeroxide only
+    """
+    TLS_HOSTNAME = 1024
+    """The name or IP address that a TLS server's certificate must have; empty = the host in the
+    endpoint.
+
+    Type: bytes, text in UTF-8. Default: empty.
+
+    Source: zeroxide only
+    """
+    TLS_VERIFY = 1025
+    """Whether the certificate of a TLS server is checked. With 0, an attacker on the network can
+    pose as the server.
+
+    Type: int, 0 or 1. Default: 1.
+
+    Source: zeroxide only
+    """
+    TLS_CLIENT_AUTH = 1026
+    """The certificates of TLS clients: 0 not asked for, 1 checked if a client has one, 2 required,
+    -1 = 2 if TLS_CA is set, otherwise 0.
+
+    Type: int. Default: -1.
+
+    Source: zeroxide only
+    """
+    TLS_ALPN = 1027
+    """The protocols that TLS peers negotiate with ALPN, separated by commas; empty = none.
+
+    Type: bytes, text in UTF-8. Default: empty.
+
+    Source: zeroxide only
+    """
 
 class SocketType(IntEnum):
     """What a socket does with its messages, and which types it connects to.
@@ -2869,6 +2932,69 @@ Type: int, in bytes. Default: 67108864. Sockets: PUB, XPUB, RADIO.
 
 Source: zeroxide only
 """
+TLS_CERTIFICATE = SocketOption.TLS_CERTIFICATE
+"""The TLS certificate of this socket, followed by those between it and its CA: PEM, or the path of
+a file.
+
+Type: bytes, text in UTF-8. Default: empty.
+
+Source: zeroxide only
+"""
+TLS_KEY = SocketOption.TLS_KEY
+"""The key of TLS_CERTIFICATE, without a password: PEM, or the path of a file; empty = it is in
+TLS_CERTIFICATE.
+
+Type: bytes, text in UTF-8. Default: empty.
+
+Source: zeroxide only
+"""
+TLS_CA = SocketOption.TLS_CA
+"""The CAs whose certificates TLS peers must have: PEM, or the path of a file; empty = those of the
+system.
+
+Type: bytes, text in UTF-8. Default: empty.
+
+Source: zeroxide only
+"""
+TLS_TRUST_SYSTEM = SocketOption.TLS_TRUST_SYSTEM
+"""Whether TLS peers may have a certificate of a CA that the system trusts: 1 yes, 0 no, -1 = if
+TLS_CA is empty.
+
+Type: int. Default: -1.
+
+Source: zeroxide only
+"""
+TLS_HOSTNAME = SocketOption.TLS_HOSTNAME
+"""The name or IP address that a TLS server's certificate must have; empty = the host in the
+endpoint.
+
+Type: bytes, text in UTF-8. Default: empty.
+
+Source: zeroxide only
+"""
+TLS_VERIFY = SocketOption.TLS_VERIFY
+"""Whether the certificate of a TLS server is checked. With 0, an attacker on the network can pose
+as the server.
+
+Type: int, 0 or 1. Default: 1.
+
+Source: zeroxide only
+"""
+TLS_CLIENT_AUTH = SocketOption.TLS_CLIENT_AUTH
+"""The certificates of TLS clients: 0 not asked for, 1 checked if a client has one, 2 required, -1 =
+2 if TLS_CA is set, otherwise 0.
+
+Type: int. Default: -1.
+
+Source: zeroxide only
+"""
+TLS_ALPN = SocketOption.TLS_ALPN
+"""The protocols that TLS peers negotiate with ALPN, separated by commas; empty = none.
+
+Type: bytes, text in UTF-8. Default: empty.
+
+Source: zeroxide only
+"""
 MORE = MessageOption.MORE
 """Whether more parts of the message follow."""
 SRCFD = MessageOption.SRCFD
@@ -3382,6 +3508,14 @@ __all__ = [
     "THREAD_SAFE",
     "THREAD_SCHED_POLICY",
     "THREAD_SCHED_POLICY_DFLT",
+    "TLS_ALPN",
+    "TLS_CA",
+    "TLS_CERTIFICATE",
+    "TLS_CLIENT_AUTH",
+    "TLS_HOSTNAME",
+    "TLS_KEY",
+    "TLS_TRUST_SYSTEM",
+    "TLS_VERIFY",
     "TOPICS_COUNT",
     "TOS",
     "TYPE",

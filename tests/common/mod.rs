@@ -6,6 +6,7 @@
 // Each test binary uses a part of this.
 #![allow(dead_code)]
 
+pub mod certificates;
 pub mod raw;
 
 use std::env;

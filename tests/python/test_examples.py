@@ -8,6 +8,7 @@ import io
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 import urllib.request
@@ -96,6 +97,15 @@ def test_curve(programs) -> None:
     assert received == "the server received the secret recipe"
     assert answered == "the client received thanks"
     assert re.fullmatch(r"the stranger was turned away: .+", turned_away), turned_away
+
+
+@pytest.mark.zeroxide_only
+@pytest.mark.skipif(shutil.which("openssl") is None, reason="needs the openssl command")
+def test_tls(programs) -> None:
+    received, answered, refused = programs.run("tls.py").splitlines()
+    assert received == "the server received the secret recipe"
+    assert answered == "the client received thanks"
+    assert "is not from a CA that is trusted here" in refused
 
 
 @pytest.fixture

@@ -314,6 +314,24 @@ def test_options_of_a_socks_proxy_are_kept(zmq, dealer):
         assert dealer.get(option) == value
 
 
+@pytest.mark.zeroxide_only
+def test_options_of_tls_are_kept(zmq, dealer):
+    for name in ["TLS_CERTIFICATE", "TLS_KEY", "TLS_CA", "TLS_HOSTNAME", "TLS_ALPN"]:
+        assert getattr(dealer, name.lower()) == b""
+        dealer.set(getattr(zmq, name), b"value")
+        assert dealer.get(getattr(zmq, name)) == b"value"
+    for name, default, highest in [
+        ("TLS_TRUST_SYSTEM", -1, 1),
+        ("TLS_VERIFY", 1, 1),
+        ("TLS_CLIENT_AUTH", -1, 2),
+    ]:
+        assert getattr(dealer, name.lower()) == default
+        dealer.set(getattr(zmq, name), highest)
+        assert dealer.get(getattr(zmq, name)) == highest
+        with pytest.raises(zmq.ZMQError):
+            dealer.set(getattr(zmq, name), highest + 1)
+
+
 def test_not_blocky_means_no_linger(zmq):
     with zmq.Context() as context:
         context.set(zmq.BLOCKY, 0)

@@ -15,7 +15,19 @@ from .._native import has
 
 __all__ = ["add_arguments", "run"]
 
-CAPABILITIES = ("ipc", "curve", "gssapi", "draft", "pgm", "norm", "tipc", "vmci", "WS", "WSS")
+CAPABILITIES = (
+    "ipc",
+    "tls",
+    "curve",
+    "gssapi",
+    "draft",
+    "pgm",
+    "norm",
+    "tipc",
+    "vmci",
+    "WS",
+    "WSS",
+)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -22,7 +22,7 @@ mod tests {
 
     #[test]
     fn capabilities_are_those_of_the_tables() {
-        for there in ["ipc", "udp", "curve", "plain", "draft"] {
+        for there in ["ipc", "udp", "tls", "tls+tcp", "curve", "plain", "draft"] {
             assert!(has(there), "{there}");
         }
         for not_there in ["tcp", "inproc", "null", "CURVE", "gssapi", ""] {

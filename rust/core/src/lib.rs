@@ -263,6 +263,9 @@ mod access;
 pub mod binding;
 mod budget;
 mod capabilities;
+#[cfg(test)]
+#[path = "../../../tests/common/certificates.rs"]
+mod certificates;
 mod command;
 mod connecter;
 mod context;

@@ -418,8 +418,8 @@ mod tests {
             Ok(Targets::Ready(Vec::new()))
         }
 
-        fn open(&self, target: &Target, options: &Options) -> Result<Opening> {
-            transports::find("tcp")?.open(target, options)
+        fn open(&self, address: &str, target: &Target, options: &Options) -> Result<Opening> {
+            transports::find("tcp")?.open(address, target, options)
         }
     }
 

@@ -116,6 +116,7 @@ enum Link {
     },
     Layering {
         stream: Stream,
+        since: Instant,
         deadline: Option<Instant>,
     },
     Up(Box<Connection>),
@@ -193,13 +194,15 @@ impl Session {
         let link = match stream {
             Some(stream) if stream.is_opening() => Link::Layering {
                 stream,
+                since: now,
                 deadline: seed
                     .options
                     .handshake_ivl
                     .and_then(|limit| now.checked_add(limit)),
             },
             Some(stream) => {
-                let engine = connect::engine(&seed.options, seed.socket_type, &stream, true, now);
+                let config = connect::config(&seed.options, seed.socket_type, &stream, true);
+                let engine = Engine::new(config, now);
                 Link::Up(Box::new(Connection::new(engine, stream, now)))
             }
             None => Link::Idle,

@@ -10,6 +10,7 @@ mod mechanisms;
 mod pattern;
 mod security;
 mod table;
+mod tls;
 pub(crate) mod typed;
 mod words;
 
@@ -32,6 +33,7 @@ pub(crate) use security::Authority;
 pub use security::Security;
 pub use table::{SOCKET_OPTIONS, ids};
 pub(crate) use table::{mechanism_options, socket_options};
+pub use tls::{ClientAuth, Tls};
 
 /// The default of MAX_SUBSCRIPTIONS, the maximum number of topics per subscriber: more than any program needs, but
 /// finite.
@@ -209,6 +211,8 @@ pub struct Options {
 
     /// PLAIN_*, CURVE_*, ZAP_*: this side's credentials, and the access control for its peers.
     pub security: Security,
+    /// TLS_*: certificates, keys and rules of transports with TLS.
+    pub tls: Arc<Tls>,
     /// LOOPBACK_FASTPATH
     pub loopback_fastpath: bool,
     /// MULTICAST_LOOP
@@ -282,6 +286,7 @@ impl Options {
             socks_password: String::new(),
             use_fd: None,
             security: Security::default(),
+            tls: Arc::default(),
             loopback_fastpath: false,
             multicast_loop: true,
             rate: 100,

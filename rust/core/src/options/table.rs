@@ -7,7 +7,7 @@ use bytes::Bytes;
 use zeroxide_proto::mechanisms::{MECHANISMS, MechanismSpec, Setting, SettingKind};
 
 use super::pattern::PatternOption;
-use super::{OptionKind, OptionRow, Options, Security, Value};
+use super::{ClientAuth, OptionKind, OptionRow, Options, Security, Value};
 use crate::access::{key_text, parse_key};
 use crate::error::Result;
 
@@ -117,6 +117,9 @@ fn rows_of(spec: &'static MechanismSpec) -> impl Iterator<Item = OptionRow> {
 }
 
 const INT: i64 = i32::MAX as i64;
+
+/// The longest certificates and keys in an option.
+const PEM_MAX: usize = 1 << 20;
 
 /// Passes the rows to a macro. In brackets are the methods of `Socket` for an option, and the type of its value there: see
 /// [`typed_option`](super::typed::typed_option).
@@ -414,6 +417,29 @@ macro_rules! socket_options {
                 .range(0, i64::MAX)
                 .pattern(|v| PatternOption::MaxSubscriptionBytes(count(v)))
                 .int(|o| o.max_subscription_bytes as i64, |o, v| o.max_subscription_bytes = v as usize),
+            1020 TLS_CERTIFICATE [tls_certificate, set_tls_certificate: text]: Str, "The TLS certificate of this socket, followed by those between it and its CA: PEM, or the path of a file."
+                .length(0, PEM_MAX)
+                .str(|o| o.tls.certificate.as_bytes(), |o, v| o.tls_mut().certificate = v.to_owned()),
+            1021 TLS_KEY [tls_key, set_tls_key: text]: Str, "The key of TLS_CERTIFICATE, without a password: PEM, or the path of a file; empty = it is in TLS_CERTIFICATE."
+                .length(0, PEM_MAX)
+                .str(|o| o.tls.key.as_bytes(), |o, v| o.tls_mut().key = v.to_owned().into()),
+            1022 TLS_CA [tls_ca, set_tls_ca: text]: Str, "The CAs whose certificates TLS peers must have: PEM, or the path of a file; empty = those of the system."
+                .length(0, PEM_MAX)
+                .str(|o| o.tls.ca.as_bytes(), |o, v| o.tls_mut().ca = v.to_owned()),
+            1023 TLS_TRUST_SYSTEM [tls_trust_system, set_tls_trust_system: option bool(-1)]: Int, "Whether TLS peers may have a certificate of a CA that the system trusts: 1 yes, 0 no, -1 = if TLS_CA is empty."
+                .range(-1, 1)
+                .int(|o| o.tls.trust_system.map_or(-1, i64::from), |o, v| o.tls_mut().trust_system = (v >= 0).then_some(v == 1)),
+            1024 TLS_HOSTNAME [tls_hostname, set_tls_hostname: text]: Str, "The name or IP address that a TLS server's certificate must have; empty = the host in the endpoint."
+                .length(0, 255)
+                .str(|o| o.tls.hostname.as_bytes(), |o, v| o.tls_mut().hostname = v.to_owned()),
+            1025 TLS_VERIFY [tls_verify, set_tls_verify: bool]: Bool, "Whether the certificate of a TLS server is checked. With 0, an attacker on the network can pose as the server."
+                .int(|o| (!o.tls.unverified).into(), |o, v| o.tls_mut().unverified = v == 0),
+            1026 TLS_CLIENT_AUTH [tls_client_auth, set_tls_client_auth: i32]: Int, "The certificates of TLS clients: 0 not asked for, 1 checked if a client has one, 2 required, -1 = 2 if TLS_CA is set, otherwise 0."
+                .range(-1, 2)
+                .int(|o| o.tls.client_auth.map_or(-1, |auth| auth as i64), |o, v| o.tls_mut().client_auth = ClientAuth::from_number(v)),
+            1027 TLS_ALPN [tls_alpn, set_tls_alpn: text]: Str, "The protocols that TLS peers negotiate with ALPN, separated by commas; empty = none."
+                .length(0, 1024)
+                .str(|o| o.tls.alpn.as_bytes(), |o, v| o.tls_mut().alpn = v.to_owned()),
         }
     };
 }

@@ -173,9 +173,10 @@ impl Connection {
         let remote = address
             .parse::<IpAddr>()
             .is_ok_and(|address| !address.is_loopback());
+        let exposed = remote && !self.stream.is_private();
         let unchecked = mechanism.unchecked_warning;
         let unchecked = unchecked.filter(|_| self.admission.unchecked);
-        mechanism.remote_warning.filter(|_| remote).or(unchecked)
+        mechanism.remote_warning.filter(|_| exposed).or(unchecked)
     }
 
     /// Why the connection is over, as precisely as is known.
@@ -185,9 +186,11 @@ impl Connection {
             CloseReason::HandshakeTimeout if admission.exchange.is_some() => {
                 "the ZAP handler has not answered within the handshake interval".to_owned()
             }
-            _ => match &admission.refusal {
-                Some(refusal) => refusal.clone(),
-                None => reason.to_string(),
+            _ => match (&admission.refusal, self.stream.failure()) {
+                (Some(refusal), _) => refusal.clone(),
+                // For the engine, this is the end of the stream.
+                (None, Some(failure)) => failure.to_string(),
+                (None, None) => reason.to_string(),
             },
         }
     }

@@ -15,7 +15,7 @@ use crate::monitor::{EventKind, Party};
 use crate::options::Options;
 use crate::reactor::{Reactor, Token};
 use crate::sys::errno;
-use crate::transports::{ByteTransport, Opening, Stream, Target, Targets};
+use crate::transports::{Opening, Stream, Target, Targets};
 
 /// Interval between checks whether the socket has received what earlier connections left.
 const BACKLOG_STEP: Duration = Duration::from_millis(100);
@@ -100,7 +100,7 @@ impl Session {
             }
             let patience = io.now().checked_add(PATIENCE);
             connecter.on_attempt(AttemptEvent::Begin { patience });
-            match self.open(connecter.transport, &target, token, state, io) {
+            match self.open(&target, token, state, io) {
                 Ok(()) => return,
                 Err(error) => self.attempt_failed(state, io, &error),
             }
@@ -118,16 +118,19 @@ impl Session {
 
     fn open(
         &self,
-        transport: &dyn ByteTransport,
         target: &Target,
         token: Token,
         state: &mut State,
         io: &mut Reactor,
     ) -> Result<()> {
+        let Some(connecter) = &state.connecter else {
+            return Ok(());
+        };
+        let transport = connecter.transport;
         let Opening {
             mut stream,
             mut connected,
-        } = transport.open(target, &self.options)?;
+        } = transport.open(&connecter.address, target, &self.options)?;
         io.watch(token, stream.fd())?;
         let deadline = in_future(io, self.options.connect_timeout);
         if !connected {
@@ -194,7 +197,7 @@ impl Session {
     ) {
         if !stream.is_opening() {
             // An event reports the stream's first bytes.
-            return self.up(state, io, stream, false);
+            return self.up(state, io, stream, io.now(), false);
         }
         // The handshakes of layers are part of the attempt and also handshakes, so both limits apply.
         let limit = in_future(io, self.options.handshake_ivl);
@@ -202,7 +205,13 @@ impl Session {
             (Some(a), Some(b)) => Some(a.min(b)),
             (a, b) => a.or(b),
         };
-        state.enter(Step::Layer, Link::Layering { stream, deadline });
+        let since = io.now();
+        let layering = Link::Layering {
+            stream,
+            since,
+            deadline,
+        };
+        state.enter(Step::Layer, layering);
         self.shake_hands(state, io);
     }
 
@@ -215,47 +224,72 @@ impl Session {
         if matches!(result, Ok(false)) {
             return;
         }
-        let Link::Layering { stream, .. } = std::mem::replace(&mut state.link, Link::Idle) else {
+        let Link::Layering { stream, since, .. } = std::mem::replace(&mut state.link, Link::Idle)
+        else {
             return;
         };
         match result {
             // The layers may have read beyond their handshakes.
-            Ok(_) => self.up(state, io, stream, true),
-            Err(error) if state.connecter.is_some() => {
-                self.connect_failed(state, io, stream, &error);
-            }
+            Ok(_) => self.up(state, io, stream, since, true),
             Err(error) => {
+                if stream.is_at_peer() {
+                    self.layer_failed(state, error.errno(), &error);
+                }
+                if state.connecter.is_some() {
+                    return self.connect_failed(state, io, stream, &error);
+                }
                 io.unwatch(stream.fd());
-                let value = error.errno() as u64;
-                self.emit_because(EventKind::HandshakeFailedNoDetail, value, &error);
                 self.finish(state, io);
             }
         }
     }
 
+    /// A layer could not complete its handshake with the peer.
+    fn layer_failed(&self, state: &mut State, errno: i32, reason: impl ToString) {
+        self.emit_because(EventKind::HandshakeFailedNoDetail, errno as u64, reason);
+        if let Some(connecter) = &mut state.connecter {
+            connecter.suffer(Setback::Handshake);
+        }
+    }
+
     /// Handles that the attempt, or the handshakes of the stream's layers, did not finish in time.
     pub(super) fn attempt_timed_out(&self, state: &mut State, io: &mut Reactor) {
-        let value = errno::TIMED_OUT as u64;
         let reason = "the connection attempt took too long";
+        if let Link::Layering { stream, .. } = &state.link
+            && stream.is_at_peer()
+        {
+            self.layer_failed(state, errno::TIMED_OUT, reason);
+        }
         if state.connecter.is_some() {
-            self.emit_because(EventKind::Closed, value, reason);
+            self.emit_because(EventKind::Closed, errno::TIMED_OUT as u64, reason);
             self.drop_stream(state, io);
             self.try_next(state, io);
         } else {
-            self.emit_because(EventKind::HandshakeFailedNoDetail, value, reason);
             self.finish(state, io);
         }
     }
 
-    /// Starts ZMTP on the stream. With `readable`, the stream may already have bytes.
-    fn up(&self, state: &mut State, io: &mut Reactor, stream: Stream, readable: bool) {
+    /// Starts ZMTP on the stream, whose handshakes began at `since`. With `readable`, the stream may already have bytes.
+    fn up(
+        &self,
+        state: &mut State,
+        io: &mut Reactor,
+        stream: Stream,
+        since: Instant,
+        readable: bool,
+    ) {
         self.party().address = stream.peer_name();
         let accepted = state.connecter.is_none();
         if !accepted {
             self.emit(EventKind::Connected, stream.id());
         }
-        let engine = engine(&self.options, self.socket_type, &stream, accepted, io.now());
-        let mut up = Connection::new(engine, stream, io.now());
+        let now = io.now();
+        let mut config = config(&self.options, self.socket_type, &stream, accepted);
+        // One limit applies to all handshakes together.
+        let spent = now.saturating_duration_since(since);
+        let left = |limit: Duration| limit.saturating_sub(spent);
+        config.handshake_ivl = config.handshake_ivl.map(left);
+        let mut up = Connection::new(Engine::new(config, now), stream, now);
         if !readable {
             up.inlet = up.inlet.next(InletEvent::Drain);
         }
@@ -284,14 +318,13 @@ fn in_future(io: &Reactor, limit: Option<Duration>) -> Option<Instant> {
     limit.and_then(|limit| io.now().checked_add(limit))
 }
 
-/// Returns the engine for a new connection.
-pub(super) fn engine(
+/// Returns the configuration of the engine for a new connection.
+pub(super) fn config(
     options: &Options,
     socket_type: SocketType,
     stream: &Stream,
     accepted: bool,
-    now: Instant,
-) -> Engine {
+) -> EngineConfig {
     let mut config = EngineConfig::new(socket_type);
     config.routing_id = options.routing_id.clone();
     config.properties = options.metadata.clone();
@@ -304,5 +337,5 @@ pub(super) fn engine(
     options.security.configure(&mut config);
     config.raw = options.is_raw();
     pulse::configure(&mut config, options, stream, accepted);
-    Engine::new(config, now)
+    config
 }

@@ -9,15 +9,15 @@ use crate::sys::interfaces;
 
 /// A host and a port, as written.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) struct Address {
-    pub(super) host: Host,
+pub(in crate::transports) struct Address {
+    pub(in crate::transports) host: Host,
     /// 0 means that the system chooses.
-    pub(super) port: u16,
+    pub(in crate::transports) port: u16,
 }
 
 /// The host, before the colon.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) enum Host {
+pub(in crate::transports) enum Host {
     /// `*`
     Any,
     /// A literal address, with the zone after its `%`.
@@ -35,7 +35,7 @@ pub(super) fn to_bind(text: &str) -> Result<Address> {
 }
 
 /// Parses an address for connecting, with an optional source.
-pub(super) fn to_connect(text: &str) -> Result<(Option<Address>, Address)> {
+pub(in crate::transports) fn to_connect(text: &str) -> Result<(Option<Address>, Address)> {
     let (source, text) = match text.split_once(';') {
         Some((source, target)) => (Some(source_host(source)?), target),
         None => (None, text),

@@ -75,7 +75,7 @@ impl ByteTransport for Ipc {
         }]))
     }
 
-    fn open(&self, target: &Target, options: &Options) -> Result<Opening> {
+    fn open(&self, _: &str, target: &Target, options: &Options) -> Result<Opening> {
         let socket = new_socket()?;
         set_buffers(&socket, (options.sndbuf, options.rcvbuf))?;
         match socket.connect(&target.address) {

@@ -8,7 +8,7 @@ use std::fmt;
 use std::io::{self, ErrorKind, IoSlice};
 use std::os::fd::BorrowedFd;
 
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::sys::stream;
 
 /// The bytes that are read from the kernel at a time.
@@ -49,10 +49,18 @@ pub(crate) trait Layer: fmt::Debug + Send {
     fn has_input(&self) -> bool;
 
     /// Appends bytes for above to `buffer`, up to its capacity.
-    fn poll_input(&mut self, buffer: &mut Vec<u8>);
+    ///
+    /// # Errors
+    /// As for `handle_input`, about bytes that it holds.
+    fn poll_input(&mut self, buffer: &mut Vec<u8>) -> Result<()>;
+
+    /// Whether its protocol has ended, so that nothing more comes for above than what it holds.
+    fn has_ended(&self) -> bool {
+        false
+    }
 
     /// Takes bytes from above and returns how many; 0 if it has no room until others were transmitted.
-    fn handle_output(&mut self, bytes: &[u8]) -> usize;
+    fn handle_output(&mut self, slices: &[IoSlice<'_>]) -> usize;
 
     /// The bytes to send below now.
     fn poll_transmit(&self) -> &[u8];
@@ -62,6 +70,16 @@ pub(crate) trait Layer: fmt::Debug + Send {
 
     /// No more bytes come from above: the last chance to send the peer a farewell.
     fn finish(&mut self) {}
+
+    /// Whether it talks to the peer, and not to a proxy on the way.
+    fn is_at_peer(&self) -> bool {
+        true
+    }
+
+    /// Whether only the peer can read what it sends.
+    fn is_private(&self) -> bool {
+        false
+    }
 }
 
 /// The layers of one connection.
@@ -74,8 +92,29 @@ pub(crate) struct Layers {
     scratch: Vec<u8>,
     /// The last [`recv`](Self::recv) has asked the kernel, and taken all that it had.
     drained: bool,
-    /// The kernel has reported the end of the stream.
+    /// The kernel or a layer has reported the end of the stream.
     ended: bool,
+    /// Why a layer has ended the connection.
+    failure: Option<Error>,
+}
+
+/// Why a connection with layers has failed.
+enum Fault {
+    /// The kernel has no more bytes now, or reports an error.
+    Kernel(io::Error),
+    Layer(Error),
+}
+
+impl From<io::Error> for Fault {
+    fn from(error: io::Error) -> Fault {
+        Fault::Kernel(error)
+    }
+}
+
+impl From<Error> for Fault {
+    fn from(error: Error) -> Fault {
+        Fault::Layer(error)
+    }
 }
 
 impl Layers {
@@ -95,9 +134,26 @@ impl Layers {
         phases.into_iter().any(|phase| phase == Phase::Opening)
     }
 
+    /// Whether the first layer that shakes hands does so with the peer.
+    pub(super) fn are_at_peer(&self) -> bool {
+        let mut stack = self.stack.iter();
+        let opening = stack.find(|layer| layer.phase() == Phase::Opening);
+        opening.is_some_and(|layer| layer.is_at_peer())
+    }
+
+    /// Whether only the peer can read what is sent.
+    pub(super) fn are_private(&self) -> bool {
+        self.stack.iter().any(|layer| layer.is_private())
+    }
+
+    /// Why a layer has ended the connection, if one has.
+    pub(super) fn failure(&self) -> Option<&Error> {
+        self.failure.as_ref()
+    }
+
     /// Whether a read may return something, bytes or the end, of which the kernel will not notify.
     pub(super) fn has_more(&self) -> bool {
-        !self.drained || self.ended || self.has_input()
+        !self.drained || self.ended || self.has_input() || self.end().is_some()
     }
 
     /// Whether there are bytes that the kernel has not taken yet.
@@ -111,26 +167,44 @@ impl Layers {
         })
     }
 
+    /// The number of bytes that the kernel has not taken yet.
+    pub(super) fn unsent(&self) -> usize {
+        let held = self.stack.iter().map(|layer| layer.poll_transmit().len());
+        held.sum()
+    }
+
     /// Goes on with the handshakes as far as possible. Returns whether they are complete.
     ///
     /// # Errors
     /// The reason why they will never be complete.
     pub(super) fn advance(&mut self, fd: BorrowedFd<'_>) -> Result<bool> {
+        match self.try_advance(fd) {
+            Ok(done) => Ok(done),
+            Err(Fault::Kernel(error)) if error.kind() == ErrorKind::WouldBlock => Ok(false),
+            Err(Fault::Kernel(error)) => self.broken(Some(error)),
+            Err(Fault::Layer(error)) => Err(self.failed(fd, error)),
+        }
+    }
+
+    fn try_advance(&mut self, fd: BorrowedFd<'_>) -> std::result::Result<bool, Fault> {
         loop {
             self.rise()?;
-            if let Err(error) = self.flush(fd, false) {
-                return self.broken(Some(error));
-            }
+            self.flush(fd, false)?;
             if !self.is_opening() {
                 return Ok(true);
             }
-            match self.receive(fd) {
-                Ok(0) => return self.broken(None),
-                Ok(_) => self.handle_received()?,
-                Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(false),
-                Err(error) => return self.broken(Some(error)),
+            match self.receive(fd)? {
+                0 => return Ok(self.broken(None)?),
+                _ => self.handle_received()?,
             }
         }
+    }
+
+    /// A layer has ended the connection. It may have a last word for the peer.
+    fn failed(&mut self, fd: BorrowedFd<'_>, error: Error) -> Error {
+        let _ = self.flush(fd, false);
+        self.failure = Some(error.clone());
+        error
     }
 
     /// The connection ended during a handshake.
@@ -144,17 +218,29 @@ impl Layers {
 
     /// Appends bytes for ZMTP to the buffer, up to its capacity. 0 means the end of the stream.
     pub(super) fn recv(&mut self, fd: BorrowedFd<'_>, buffer: &mut Vec<u8>) -> io::Result<usize> {
+        match self.try_recv(fd, buffer) {
+            Ok(count) => Ok(count),
+            Err(Fault::Kernel(error)) => Err(error),
+            Err(Fault::Layer(error)) => Err(self.failed(fd, error).into()),
+        }
+    }
+
+    fn try_recv(
+        &mut self,
+        fd: BorrowedFd<'_>,
+        buffer: &mut Vec<u8>,
+    ) -> std::result::Result<usize, Fault> {
         if buffer.capacity() == buffer.len() {
             buffer
                 .try_reserve(SMALL_ROOM)
-                .map_err(|_| ErrorKind::OutOfMemory)?;
+                .map_err(|_| io::Error::from(ErrorKind::OutOfMemory))?;
         }
         let before = buffer.len();
         // More may have arrived since, and the caller no longer knows.
         self.drained = false;
         loop {
             self.rise()?;
-            self.take(buffer);
+            self.take(buffer)?;
             if buffer.len() > before {
                 return Ok(buffer.len() - before);
             }
@@ -163,6 +249,13 @@ impl Layers {
             }
             if self.ended {
                 return Ok(0);
+            }
+            if let Some(above) = self.end() {
+                self.ended = true;
+                for layer in &mut self.stack[above..] {
+                    layer.handle_end(None)?;
+                }
+                continue;
             }
             if self.receive(fd)? > 0 {
                 self.handle_received()?;
@@ -173,6 +266,12 @@ impl Layers {
                 layer.handle_end(None)?;
             }
         }
+    }
+
+    /// The place above the layer whose protocol has ended, if one has.
+    fn end(&self) -> Option<usize> {
+        let mut stack = self.stack.iter();
+        stack.position(|layer| layer.has_ended()).map(|at| at + 1)
     }
 
     /// Sends bytes of ZMTP, as far as the layers and the kernel take them now. Without bytes, only sends what the layers
@@ -190,14 +289,7 @@ impl Layers {
         let Some(top) = self.stack.last_mut() else {
             return stream::send(fd, slices, more);
         };
-        let mut taken = 0;
-        for slice in slices {
-            let count = top.handle_output(slice);
-            taken += count;
-            if count < slice.len() {
-                break;
-            }
-        }
+        let taken = top.handle_output(slices);
         if taken == 0 && slices.iter().any(|slice| !slice.is_empty()) {
             return Err(ErrorKind::WouldBlock.into());
         }
@@ -225,6 +317,8 @@ impl Layers {
             Ok(count) => count,
             Err(error) => {
                 self.drained |= error.kind() == ErrorKind::WouldBlock;
+                // A silent peer costs no buffer.
+                self.scratch = Vec::new();
                 return Err(error);
             }
         };
@@ -272,14 +366,14 @@ impl Layers {
             match above.first_mut() {
                 None => {
                     self.left.reserve(READ_SIZE);
-                    layer.poll_input(&mut self.left);
+                    layer.poll_input(&mut self.left)?;
                 }
                 // Only a layer that stays can wait for the one above.
                 Some(next) if next.has_input() && layer.phase() != Phase::Over => break,
                 Some(next) => {
                     self.scratch.clear();
                     self.scratch.reserve(READ_SIZE);
-                    layer.poll_input(&mut self.scratch);
+                    layer.poll_input(&mut self.scratch)?;
                     next.handle_input(&self.scratch)?;
                 }
             }
@@ -288,14 +382,15 @@ impl Layers {
     }
 
     /// Takes bytes for ZMTP out of the top.
-    fn take(&mut self, buffer: &mut Vec<u8>) {
+    fn take(&mut self, buffer: &mut Vec<u8>) -> Result<()> {
         if !self.left.is_empty() {
             let room = buffer.capacity() - buffer.len();
             let count = self.left.len().min(room);
             buffer.extend(self.left.drain(..count));
         } else if let Some(top) = self.stack.last_mut() {
-            top.poll_input(buffer);
+            top.poll_input(buffer)?;
         }
+        Ok(())
     }
 
     /// Sends what the layers hold. Returns false if the kernel is full before that.
@@ -324,7 +419,7 @@ impl Layers {
             let (below, layer) = (&mut below[at - 1], &mut above[0]);
             let bytes = layer.poll_transmit();
             if !bytes.is_empty() && below.phase() == Phase::Open {
-                let taken = below.handle_output(bytes);
+                let taken = below.handle_output(&[IoSlice::new(bytes)]);
                 layer.transmitted(taken);
             }
         }

@@ -12,6 +12,7 @@ mod layers;
 mod messages;
 mod socks;
 mod tcp;
+mod tls;
 mod udp;
 mod worker;
 
@@ -40,6 +41,11 @@ pub(crate) trait ByteTransport: Send + Sync {
     /// The scheme before `://`.
     fn scheme(&self) -> &'static str;
 
+    /// Its name among the capabilities of a build, as far as it differs.
+    fn capability(&self) -> &'static str {
+        self.scheme()
+    }
+
     /// Checks an address without using it.
     ///
     /// # Errors
@@ -65,11 +71,11 @@ pub(crate) trait ByteTransport: Send + Sync {
     /// As for `check`.
     fn targets(&self, address: &str, options: &Options) -> Result<Targets>;
 
-    /// Begins to connect, without blocking.
+    /// Begins to connect to a target of this address, without blocking.
     ///
     /// # Errors
     /// The system's error, if it fails at once.
-    fn open(&self, target: &Target, options: &Options) -> Result<Opening>;
+    fn open(&self, address: &str, target: &Target, options: &Options) -> Result<Opening>;
 }
 
 /// A bound address that accepts connections. Dropping it stops listening.
@@ -147,14 +153,19 @@ static TRANSPORTS: &[Row] = &[
     Row::Bytes(&tcp::TCP),
     Row::Bytes(&ipc::IPC),
     Row::Messages(udp::new),
+    Row::Bytes(&tls::TLS),
 ];
 
 /// Transports that every ZeroMQ has. libzmq has no such capabilities.
 const ALWAYS: [&str; 2] = ["tcp", "inproc"];
 
-/// Whether a transport is built in that not every ZeroMQ has.
-pub(crate) fn is_capability(scheme: &str) -> bool {
-    !ALWAYS.contains(&scheme) && Transports::new().find(scheme).is_ok()
+/// Whether a transport is built in that not every ZeroMQ has, by its scheme or its capability's name.
+pub(crate) fn is_capability(name: &str) -> bool {
+    let is_it = |row: &Row| match row {
+        Row::Bytes(transport) => [transport.scheme(), transport.capability()].contains(&name),
+        Row::Messages(new) => new().scheme() == name,
+    };
+    !ALWAYS.contains(&name) && TRANSPORTS.iter().any(is_it)
 }
 
 /// A transport, as a context has it.
@@ -344,6 +355,23 @@ impl Stream {
             .is_some_and(|layers| layers.is_opening())
     }
 
+    /// Whether the layer that shakes hands does so with the peer, and not with a proxy on the way.
+    pub(crate) fn is_at_peer(&self) -> bool {
+        let layers = self.layers.as_ref();
+        layers.is_some_and(|layers| layers.are_at_peer())
+    }
+
+    /// Whether no program on the way can read what is sent.
+    pub(crate) fn is_private(&self) -> bool {
+        let layers = self.layers.as_ref();
+        layers.is_some_and(|layers| layers.are_private())
+    }
+
+    /// Why a layer has ended the connection, if one has.
+    pub(crate) fn failure(&self) -> Option<&Error> {
+        self.layers.as_ref()?.failure()
+    }
+
     /// Goes on with the handshakes of the layers. Returns whether they are complete.
     ///
     /// # Errors
@@ -428,10 +456,11 @@ impl Stream {
         let _ = stream::shutdown_write(self.fd());
     }
 
-    /// The number of bytes that a close could lose: those that the kernel has accepted but the peer's kernel has not
-    /// acknowledged. None over ipc, where written bytes are available to the peer at once.
+    /// The number of bytes that a close could lose: those that the layers hold, and those that the kernel has accepted
+    /// but the peer's kernel has not acknowledged. None over ipc, where written bytes are available to the peer at once.
     pub(crate) fn unsent(&self) -> usize {
-        match self.peer {
+        let held = self.layers.as_ref().map_or(0, |layers| layers.unsent());
+        held + match self.peer {
             Some(_) => stream::unsent(self.fd()).unwrap_or(0),
             None => 0,
         }

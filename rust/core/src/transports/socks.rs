@@ -3,7 +3,7 @@
 //! A [`Layer`] that is over once the proxy has connected. Names are passed unchanged to
 //! the proxy, which resolves them. A reply has at most [`REPLY_MAX`] bytes, and nothing is stored beyond one.
 
-use std::io;
+use std::io::{self, IoSlice};
 use std::net::IpAddr;
 use std::sync::Arc;
 
@@ -278,13 +278,18 @@ impl Layer for Socks {
         !self.behind.is_empty()
     }
 
-    fn poll_input(&mut self, buffer: &mut Vec<u8>) {
+    fn poll_input(&mut self, buffer: &mut Vec<u8>) -> Result<()> {
         let room = buffer.capacity() - buffer.len();
         let count = self.behind.len().min(room);
         buffer.extend(self.behind.drain(..count));
+        Ok(())
     }
 
-    fn handle_output(&mut self, _: &[u8]) -> usize {
+    fn is_at_peer(&self) -> bool {
+        false
+    }
+
+    fn handle_output(&mut self, _: &[IoSlice<'_>]) -> usize {
         0
     }
 

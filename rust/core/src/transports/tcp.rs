@@ -92,7 +92,7 @@ impl ByteTransport for Tcp {
         }
     }
 
-    fn open(&self, target: &Target, options: &Options) -> Result<Opening> {
+    fn open(&self, _: &str, target: &Target, options: &Options) -> Result<Opening> {
         let socket = new_socket(target.address.domain(), options)?;
         if !is_probed_later(options) {
             probe(&socket, options)?;
@@ -358,6 +358,12 @@ fn keepalive(socket: &Socket, options: &Options) -> io::Result<()> {
         parameters = parameters.with_retries(count);
     }
     SockRef::from(socket).set_tcp_keepalive(&parameters)
+}
+
+/// An endpoint of TCP under the scheme of a transport on top of it.
+pub(super) fn renamed(endpoint: &str, scheme: &str) -> String {
+    let address = endpoint.strip_prefix("tcp://").unwrap_or(endpoint);
+    format!("{scheme}://{address}")
 }
 
 fn cannot_bind(error: io::Error, address: &SockAddr) -> Error {

@@ -109,8 +109,8 @@ impl ByteTransport for SeveralAddresses {
         Ok(Targets::Ready(all))
     }
 
-    fn open(&self, target: &Target, options: &Options) -> Result<Opening> {
-        tcp().open(target, options)
+    fn open(&self, address: &str, target: &Target, options: &Options) -> Result<Opening> {
+        tcp().open(address, target, options)
     }
 }
 

@@ -54,7 +54,7 @@ fn connect(address: &str) -> Result<Stream> {
     };
     let Opening {
         stream, connected, ..
-    } = IPC.open(&targets[0], &options())?;
+    } = IPC.open("", &targets[0], &options())?;
     assert!(connected);
     Ok(stream)
 }

@@ -4,7 +4,7 @@
 //! over one record at a time, so that most of what a reader has not read is in the layer and not in the kernel. It
 //! acknowledges each record with an empty one, even if ZMTP has nothing to send.
 
-use std::io;
+use std::io::{self, IoSlice};
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -107,21 +107,29 @@ impl Layer for Late {
         !self.record.is_empty()
     }
 
-    fn poll_input(&mut self, buffer: &mut Vec<u8>) {
+    fn poll_input(&mut self, buffer: &mut Vec<u8>) -> Result<()> {
         let room = buffer.capacity() - buffer.len();
         let count = self.record.len().min(room);
         buffer.extend(self.record.drain(..count));
         self.next_record();
+        Ok(())
     }
 
-    fn handle_output(&mut self, bytes: &[u8]) -> usize {
+    fn handle_output(&mut self, slices: &[IoSlice<'_>]) -> usize {
         assert!(self.phase == Phase::Open && !self.has_finished);
-        let count = bytes.len().min(RECORD_MAX);
-        if count == 0 || self.outgoing.len() > WAITING_MAX {
-            return 0;
+        let mut taken = 0;
+        for slice in slices {
+            let count = slice.len().min(RECORD_MAX);
+            if count == 0 || self.outgoing.len() > WAITING_MAX {
+                break;
+            }
+            self.outgoing.extend(record(&slice[..count]));
+            taken += count;
+            if count < slice.len() {
+                break;
+            }
         }
-        self.outgoing.extend(record(&bytes[..count]));
-        count
+        taken
     }
 
     fn poll_transmit(&self) -> &[u8] {
@@ -176,8 +184,8 @@ impl ByteTransport for LateTransport {
         tcp().targets(address, options)
     }
 
-    fn open(&self, target: &Target, options: &Options) -> Result<Opening> {
-        let opening = tcp().open(target, options)?;
+    fn open(&self, address: &str, target: &Target, options: &Options) -> Result<Opening> {
+        let opening = tcp().open(address, target, options)?;
         Ok(Opening {
             stream: layered(opening.stream, self.acknowledged.clone()),
             ..opening

@@ -66,7 +66,7 @@ fn try_target(target: &Target, options: &Options) -> Result<Stream> {
         mut stream,
         connected,
         ..
-    } = TCP.open(target, options)?;
+    } = TCP.open("", target, options)?;
     if !connected {
         until_ready(stream.fd());
         stream.take_error()?;
@@ -473,6 +473,7 @@ fn without_descriptors_connections_wait_and_none_is_lost() {
         "{error}"
     );
     let refused = TCP.open(
+        "",
         &targets(&address(&*listener), &options).unwrap()[0],
         &options,
     );
