@@ -345,6 +345,8 @@ class SocketOption(IntEnum):
     TLS_VERIFY = 1025
     TLS_CLIENT_AUTH = 1026
     TLS_ALPN = 1027, _OptType.bytes
+    SNDPRIO = 1040
+    RCVPRIO = 1041
 
 
 class MessageOption(IntEnum):

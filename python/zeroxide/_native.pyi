@@ -862,6 +862,40 @@ class Socket:
             zmq_disconnect_peer(3)
         """
 
+    def set_priority(
+        self, addr: str | bytes, *, send: int | None = None, recv: int | None = None
+    ) -> None:
+        """Changes the priorities of the peers of an endpoint that is bound or connected.
+
+        Peers with the lowest number go first: they get all messages as long as one of them has
+        room, and their messages are received before all others. Peers with the same number take
+        turns. ``SNDPRIO`` and ``RCVPRIO`` are the priorities of later binds and connects; the
+        default is 8. PUB and other types that do not choose a peer ignore priorities.
+
+        Args:
+            addr: The endpoint, as it was given or as `bind` returned it.
+            send: The priority for what is sent, 1 (first) to 16 (last). None leaves it as it is.
+            recv: The priority for what is received, likewise.
+
+        Raises:
+            ZMQError: ``EINVAL`` if a priority is not 1 to 16, ``ENOENT`` if the socket is neither
+                bound nor connected to the endpoint.
+
+        Example:
+            >>> main, spare = context.socket(zmq.PULL), context.socket(zmq.PULL)
+            >>> _ = main.bind("inproc://main"), spare.bind("inproc://spare")
+            >>> with context.socket(zmq.PUSH) as dealt:
+            ...     _ = dealt.connect("inproc://main"), dealt.connect("inproc://spare")
+            ...     dealt.set_priority("inproc://spare", send=9)
+            ...     dealt.send_batch([b"1", b"2"])
+            2
+            >>> main.recv(), main.recv()
+            (b'1', b'2')
+
+        Source:
+            nn_setsockopt(3), ``NN_SNDPRIO`` and ``NN_RCVPRIO``; zeroxide only
+        """
+
     def join(self, group: str | bytes) -> None:
         """Joins a group: this DISH then also receives what is sent to the group.
 

@@ -106,6 +106,8 @@ class SocketOptions:
     tls_verify: int
     tls_client_auth: int
     tls_alpn: bytes
+    sndprio: int
+    rcvprio: int
 
 
 class UpperCaseOptions:
@@ -197,6 +199,8 @@ class UpperCaseOptions:
     TLS_VERIFY: int
     TLS_CLIENT_AUTH: int
     TLS_ALPN: bytes
+    SNDPRIO: int
+    RCVPRIO: int
 
 
 # Those that can only be read.

@@ -647,6 +647,22 @@ class SocketOptions:
 
     Source: zeroxide only
     """
+    sndprio: int
+    """The priority of the peers of later binds and connects for what is sent, 1 to 16: peers with
+    the lowest number get messages as long as they have room.
+
+    Type: int. Default: 8.
+
+    Source: nn_setsockopt(3), ``NN_SNDPRIO``; zeroxide only; ``ZMQ_SNDPRIO`` of zmq_setsockopt(3)
+    """
+    rcvprio: int
+    """The priority of the peers of later binds and connects for what is received, 1 to 16: messages
+    of peers with the lowest number are received first.
+
+    Type: int. Default: 8.
+
+    Source: nn_setsockopt(3), ``NN_RCVPRIO``; zeroxide only; ``ZMQ_RCVPRIO`` of zmq_setsockopt(3)
+    """
 
 class UpperCaseOptions:
     """The same options in upper case, as many programs written for pyzmq use them."""
@@ -1278,6 +1294,22 @@ class UpperCaseOptions:
     Type: bytes, text in UTF-8. Default: empty.
 
     Source: zeroxide only
+    """
+    SNDPRIO: int
+    """The priority of the peers of later binds and connects for what is sent, 1 to 16: peers with
+    the lowest number get messages as long as they have room.
+
+    Type: int. Default: 8.
+
+    Source: nn_setsockopt(3), ``NN_SNDPRIO``; zeroxide only; ``ZMQ_SNDPRIO`` of zmq_setsockopt(3)
+    """
+    RCVPRIO: int
+    """The priority of the peers of later binds and connects for what is received, 1 to 16: messages
+    of peers with the lowest number are received first.
+
+    Type: int. Default: 8.
+
+    Source: nn_setsockopt(3), ``NN_RCVPRIO``; zeroxide only; ``ZMQ_RCVPRIO`` of zmq_setsockopt(3)
     """
 
 class ReadOnlyOptions:

@@ -1613,6 +1613,22 @@ class SocketOption(IntEnum):
 
     Source: zeroxide only
     """
+    SNDPRIO = 1040
+    """The priority of the peers of later binds and connects for what is sent, 1 to 16: peers with
+    the lowest number get messages as long as they have room.
+
+    Type: int. Default: 8.
+
+    Source: nn_setsockopt(3), ``NN_SNDPRIO``; zeroxide only; ``ZMQ_SNDPRIO`` of zmq_setsockopt(3)
+    """
+    RCVPRIO = 1041
+    """The priority of the peers of later binds and connects for what is received, 1 to 16: messages
+    of peers with the lowest number are received first.
+
+    Type: int. Default: 8.
+
+    Source: nn_setsockopt(3), ``NN_RCVPRIO``; zeroxide only; ``ZMQ_RCVPRIO`` of zmq_setsockopt(3)
+    """
 
 class SocketType(IntEnum):
     """What a socket does with its messages, and which types it connects to.
@@ -2995,6 +3011,22 @@ Type: bytes, text in UTF-8. Default: empty.
 
 Source: zeroxide only
 """
+SNDPRIO = SocketOption.SNDPRIO
+"""The priority of the peers of later binds and connects for what is sent, 1 to 16: peers with the
+lowest number get messages as long as they have room.
+
+Type: int. Default: 8.
+
+Source: nn_setsockopt(3), ``NN_SNDPRIO``; zeroxide only; ``ZMQ_SNDPRIO`` of zmq_setsockopt(3)
+"""
+RCVPRIO = SocketOption.RCVPRIO
+"""The priority of the peers of later binds and connects for what is received, 1 to 16: messages of
+peers with the lowest number are received first.
+
+Type: int. Default: 8.
+
+Source: nn_setsockopt(3), ``NN_RCVPRIO``; zeroxide only; ``ZMQ_RCVPRIO`` of zmq_setsockopt(3)
+"""
 MORE = MessageOption.MORE
 """Whether more parts of the message follow."""
 SRCFD = MessageOption.SRCFD
@@ -3456,6 +3488,7 @@ __all__ = [
     "RCVHWM",
     "RCVHWM_BYTES",
     "RCVMORE",
+    "RCVPRIO",
     "RCVTIMEO",
     "RECONNECT_IVL",
     "RECONNECT_IVL_MAX",
@@ -3482,6 +3515,7 @@ __all__ = [
     "SNDHWM",
     "SNDHWM_BYTES",
     "SNDMORE",
+    "SNDPRIO",
     "SNDTIMEO",
     "SOCKET_LIMIT",
     "SOCKS_PASSWORD",

@@ -27,6 +27,7 @@ mod parts;
 mod peers;
 mod phase;
 mod post;
+mod priorities;
 mod relay;
 mod returned;
 mod securing;

@@ -88,6 +88,8 @@ macro_rules! arguments {
 
 arguments! {
     count -> usize: "a whole number of peers, 0 or more";
+    send -> Option<i64>: "a priority of 1 to 16, or None";
+    recv -> Option<i64>: "a priority of 1 to 16, or None";
     events -> u32: "a sum of zmq.EVENT_ numbers, such as zmq.EVENT_ALL";
     max_messages -> i64: "a whole number of messages, 1 or more";
     max_rows -> i64: "a whole number of rows, 1 or more";

@@ -401,6 +401,22 @@ impl Socket {
         py.detach(|| core.leave(&group)).map_err(raise)
     }
 
+    #[doc = text!(Socket::set_priority)]
+    #[pyo3(signature = (addr, *, send = None, recv = None))]
+    fn set_priority(
+        &self,
+        py: Python<'_>,
+        addr: &Bound<'_, PyAny>,
+        #[pyo3(from_py_with = arguments::send)] send: Option<i64>,
+        #[pyo3(from_py_with = arguments::recv)] recv: Option<i64>,
+    ) -> PyResult<()> {
+        let (core, addr) = (self.core()?, address(addr)?);
+        // The core refuses 0.
+        let priority = |number: i64| u8::try_from(number).unwrap_or(0);
+        py.detach(|| core.set_priority(&addr, send.map(priority), recv.map(priority)))
+            .map_err(raise)
+    }
+
     #[doc = text!(Socket::unbind)]
     fn unbind(&self, py: Python<'_>, addr: &Bound<'_, PyAny>) -> PyResult<()> {
         let (core, addr) = (self.core()?, address(addr)?);

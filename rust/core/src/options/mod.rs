@@ -122,6 +122,10 @@ pub struct Options {
     pub sndhwm_bytes: usize,
     /// RCVHWM_BYTES: bytes queued per pipe on the way in; 0 = no limit.
     pub rcvhwm_bytes: usize,
+    /// SNDPRIO: the priority of the peers of later binds and connects for what is sent, 1 (first) to 16 (last).
+    pub sndprio: u8,
+    /// RCVPRIO: the same for what is received.
+    pub rcvprio: u8,
     /// SNDTIMEO: `None` = no limit.
     pub sndtimeo: Option<Duration>,
     /// RCVTIMEO: `None` = no limit.
@@ -267,6 +271,8 @@ impl Options {
             heartbeat_ivl: None,
             heartbeat_ttl: Duration::ZERO,
             heartbeat_timeout: None,
+            sndprio: 8,
+            rcvprio: 8,
             stall_ivl: Some(Duration::from_secs(60)),
             sndbuf: None,
             rcvbuf: None,

@@ -412,6 +412,12 @@ macro_rules! socket_options {
             1004 STALL_IVL [stall_ivl, set_stall_ivl: ms(0)]: Int, "How long a peer may be silent in the middle of a message, in ms (up to twice that); 0 = no limit."
                 .range(0, INT)
                 .int(|o| millis(o.stall_ivl, 0), |o, v| o.stall_ivl = duration(v, 0)),
+            1040 SNDPRIO [sndprio, set_sndprio: u8]: Int, "The priority of the peers of later binds and connects for what is sent, 1 to 16: peers with the lowest number get messages as long as they have room."
+                .range(1, 16)
+                .int(|o| o.sndprio.into(), |o, v| o.sndprio = v as u8),
+            1041 RCVPRIO [rcvprio, set_rcvprio: u8]: Int, "The priority of the peers of later binds and connects for what is received, 1 to 16: messages of peers with the lowest number are received first."
+                .range(1, 16)
+                .int(|o| o.rcvprio.into(), |o, v| o.rcvprio = v as u8),
             1010 MAX_SUBSCRIPTION_BYTES [max_subscription_bytes, set_max_subscription_bytes: usize]: Int64, "How many bytes the topics of each subscriber may have together; further ones are counted and ignored. 0 = no limit."
                 .of_patterns()
                 .range(0, i64::MAX)

@@ -9,7 +9,7 @@ use crate::patterns::load_balancer::LoadBalancer;
 use crate::patterns::pipe_set::PipeSet;
 use crate::patterns::sieve::Sieve;
 use crate::patterns::single_part::{self, admit};
-use crate::patterns::{Pattern, PatternSpec};
+use crate::patterns::{Pattern, PatternSpec, Priority};
 use crate::pipe::PipeId;
 
 #[derive(Default)]
@@ -22,6 +22,11 @@ impl Pattern for Client {
     fn attach(&mut self, _: &mut PipeSet, id: PipeId) {
         self.outbound.insert(id);
         self.inbound.insert(id);
+    }
+
+    fn set_priority(&mut self, id: PipeId, priority: Priority) {
+        self.outbound.set_priority(id, priority.send);
+        self.inbound.set_priority(id, priority.recv);
     }
 
     fn ready(&mut self, _: &mut PipeSet, _: PipeId) {}

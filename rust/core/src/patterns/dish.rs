@@ -10,7 +10,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::patterns::pipe_set::{DropReason, PipeSet};
 use crate::patterns::ring::Ring;
 use crate::patterns::sieve::Sieve;
-use crate::patterns::{Pattern, PatternSpec};
+use crate::patterns::{Pattern, PatternSpec, Priority};
 use crate::pipe::PipeId;
 
 #[derive(Default)]
@@ -82,6 +82,10 @@ impl Pattern for Dish {
 
     /// A radio that connects or reconnects knows no groups yet, and gets all of them. They are exempt from the
     /// high-water mark.
+    fn set_priority(&mut self, id: PipeId, priority: Priority) {
+        self.inbound.set_priority(id, priority.recv);
+    }
+
     fn ready(&mut self, pipes: &mut PipeSet, id: PipeId) {
         self.connected.insert(id);
         for group in &self.groups {

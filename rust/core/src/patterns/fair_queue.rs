@@ -6,7 +6,7 @@ use crate::patterns::pipe_set::PipeSet;
 use crate::patterns::ring::Ring;
 use crate::pipe::PipeId;
 
-/// Takes one complete message from each pipe that has any, in turn.
+/// Takes one complete message from each pipe that has any, in turn, among those with the best priority.
 ///
 /// Only pipes that may have messages are in the circle, so ten thousand silent peers cost nothing. A pipe that is found
 /// empty goes to sleep and leaves the circle; its `readable` brings it back.
@@ -24,6 +24,11 @@ impl FairQueue {
     /// Removes a pipe, if it is in the circle.
     pub fn remove(&mut self, id: PipeId) {
         self.active.remove(id);
+    }
+
+    /// Changes the priority of a pipe from 8 to another one: 1 is the best, 16 the last.
+    pub fn set_priority(&mut self, id: PipeId, priority: u8) {
+        self.active.set_priority(id, priority);
     }
 
     /// The far end closed. Its remaining messages are still received, and then the pipe is finished.
@@ -66,6 +71,8 @@ impl FairQueue {
         false
     }
 
+    // Inlined, it would take registers from every message.
+    #[inline(never)]
     fn look_again(&mut self, pipes: &mut PipeSet, id: PipeId) -> bool {
         let readable = pipes.check_read(id);
         if !readable {

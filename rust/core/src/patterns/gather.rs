@@ -7,7 +7,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::patterns::pipe_set::PipeSet;
 use crate::patterns::sieve::Sieve;
 use crate::patterns::single_part::admit;
-use crate::patterns::{Pattern, PatternSpec};
+use crate::patterns::{Pattern, PatternSpec, Priority};
 use crate::pipe::PipeId;
 
 #[derive(Default)]
@@ -18,6 +18,10 @@ struct Gather {
 impl Pattern for Gather {
     fn attach(&mut self, _: &mut PipeSet, id: PipeId) {
         self.inbound.insert(id);
+    }
+
+    fn set_priority(&mut self, id: PipeId, priority: Priority) {
+        self.inbound.set_priority(id, priority.recv);
     }
 
     fn ready(&mut self, _: &mut PipeSet, _: PipeId) {}

@@ -7,7 +7,7 @@ use crate::patterns::pipe_set::PipeSet;
 use crate::patterns::ring::Ring;
 use crate::pipe::PipeId;
 
-/// Gives each message to the next pipe that has room.
+/// Gives each message to the next pipe that has room, among those with the best priority.
 ///
 /// Only pipes that may have room are in the circle. A pipe that is found full, or whose far end is gone, leaves it; its
 /// `writable` brings it back.
@@ -25,6 +25,11 @@ impl LoadBalancer {
     /// Removes a pipe, if it is in the circle.
     pub fn remove(&mut self, id: PipeId) {
         self.open.remove(id);
+    }
+
+    /// Changes the priority of a pipe from 8 to another one: 1 is the best, 16 the last.
+    pub fn set_priority(&mut self, id: PipeId, priority: u8) {
+        self.open.set_priority(id, priority);
     }
 
     /// Writes the message to the next pipe with room.

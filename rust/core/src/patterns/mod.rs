@@ -13,7 +13,7 @@
 //!
 //! ```
 //! use zeroxide::patterns::{
-//!     FairQueue, LoadBalancer, Pattern, PatternSpec, PipeId, PipeSet, Rig, TypeFacts,
+//!     FairQueue, LoadBalancer, Pattern, PatternSpec, PipeId, PipeSet, Priority, Rig, TypeFacts,
 //! };
 //! use zeroxide::{Context, Error, ErrorKind, Message, Result, SocketType, Wait};
 //!
@@ -29,6 +29,11 @@
 //! }
 //!
 //! impl Pattern for Worker {
+//!     fn set_priority(&mut self, id: PipeId, priority: Priority) {
+//!         self.outbound.set_priority(id, priority.send);
+//!         self.inbound.set_priority(id, priority.recv);
+//!     }
+//!
 //!     fn attach(&mut self, _: &mut PipeSet, id: PipeId) {
 //!         self.outbound.insert(id);
 //!         self.inbound.insert(id);
@@ -117,6 +122,7 @@
 //!
 //! | call | when |
 //! |---|---|
+//! | [`set_priority`](Pattern::set_priority) | before `attach`, if the pipe has other priorities than the default, and when they change |
 //! | [`attach`](Pattern::attach) | the pipe exists; on the connecting side that is before the connection is up |
 //! | [`ready`](Pattern::ready) | the handshake is done and [`PipeSet::peer`] current; again after each reconnect |
 //! | [`disconnected`](Pattern::disconnected) | the connection was lost, the pipe lives on |
@@ -132,6 +138,7 @@ mod known;
 mod load_balancer;
 mod notices;
 mod pipe_set;
+mod priority;
 mod publisher;
 mod rig;
 mod ring;
@@ -178,6 +185,8 @@ pub(crate) use crate::patterns::known::Patterns;
 pub use crate::patterns::load_balancer::LoadBalancer;
 pub(crate) use crate::patterns::pipe_set::DoomReason;
 pub use crate::patterns::pipe_set::{Counters, DropReason, PipeSet, Side};
+pub(crate) use crate::patterns::priority::PRIORITIES;
+pub use crate::patterns::priority::Priority;
 pub use crate::patterns::rig::{Rejected, Rig};
 pub(crate) use crate::patterns::single_part::several_parts;
 pub use crate::patterns::spec::{Dialogue, PatternSpec};
@@ -201,6 +210,12 @@ pub enum Turns {
 pub trait Pattern: Send {
     /// A pipe exists. On the connecting side its connection may not be up yet.
     fn attach(&mut self, pipes: &mut PipeSet, id: PipeId);
+
+    /// Other priorities than the default apply to the pipe: 1 is the best, 16 the last. This is called before `attach`, and
+    /// again when they change. Patterns that choose a peer pass them on to their [`LoadBalancer`] and [`FairQueue`].
+    fn set_priority(&mut self, id: PipeId, priority: Priority) {
+        let _ = (id, priority);
+    }
 
     /// The connection of the pipe completed its handshake, and [`PipeSet::peer`] is current. SUB and XSUB send
     /// their subscriptions here, ROUTER learns the routing id, and probes and welcome messages are sent.

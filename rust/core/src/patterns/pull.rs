@@ -6,7 +6,7 @@ use zeroxide_proto::socket_type::SocketType;
 use crate::error::{Error, ErrorKind, Result};
 use crate::patterns::fair_queue::FairQueue;
 use crate::patterns::pipe_set::PipeSet;
-use crate::patterns::{Pattern, PatternSpec};
+use crate::patterns::{Pattern, PatternSpec, Priority};
 use crate::pipe::PipeId;
 
 #[derive(Default)]
@@ -17,6 +17,10 @@ struct Pull {
 impl Pattern for Pull {
     fn attach(&mut self, _: &mut PipeSet, id: PipeId) {
         self.inbound.insert(id);
+    }
+
+    fn set_priority(&mut self, id: PipeId, priority: Priority) {
+        self.inbound.set_priority(id, priority.recv);
     }
 
     fn ready(&mut self, _: &mut PipeSet, _: PipeId) {}

@@ -6,7 +6,7 @@ use zeroxide_proto::socket_type::SocketType;
 use crate::error::{Error, ErrorKind, Result};
 use crate::patterns::load_balancer::LoadBalancer;
 use crate::patterns::pipe_set::{DropReason, PipeSet};
-use crate::patterns::{Pattern, PatternSpec, single_part};
+use crate::patterns::{Pattern, PatternSpec, Priority, single_part};
 use crate::pipe::PipeId;
 
 /// The behaviour of PUSH and SCATTER. SCATTER sends single parts only.
@@ -18,6 +18,10 @@ pub(super) struct Push<const SINGLE_PART: bool> {
 impl<const SINGLE_PART: bool> Pattern for Push<SINGLE_PART> {
     fn attach(&mut self, _: &mut PipeSet, id: PipeId) {
         self.outbound.insert(id);
+    }
+
+    fn set_priority(&mut self, id: PipeId, priority: Priority) {
+        self.outbound.set_priority(id, priority.send);
     }
 
     fn ready(&mut self, _: &mut PipeSet, _: PipeId) {}

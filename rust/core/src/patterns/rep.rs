@@ -8,7 +8,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::options::{PatternOption, ids};
 use crate::patterns::fair_queue::FairQueue;
 use crate::patterns::pipe_set::{DropReason, PipeSet};
-use crate::patterns::{Dialogue, Pattern, PatternSpec, Turns};
+use crate::patterns::{Dialogue, Pattern, PatternSpec, Priority, Turns};
 use crate::pipe::PipeId;
 
 /// An envelope with more frames does not keep its capacity for the next one.
@@ -79,6 +79,10 @@ fn reply_comes_first() -> Error {
 impl Pattern for Rep {
     fn attach(&mut self, _: &mut PipeSet, id: PipeId) {
         self.inbound.insert(id);
+    }
+
+    fn set_priority(&mut self, id: PipeId, priority: Priority) {
+        self.inbound.set_priority(id, priority.recv);
     }
 
     fn ready(&mut self, pipes: &mut PipeSet, id: PipeId) {

@@ -17,7 +17,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::options::{PatternOption, ids};
 use crate::patterns::load_balancer::LoadBalancer;
 use crate::patterns::pipe_set::{DropReason, PipeSet};
-use crate::patterns::{Dialogue, Pattern, PatternSpec, Turns};
+use crate::patterns::{Dialogue, Pattern, PatternSpec, Priority, Turns};
 use crate::pipe::PipeId;
 
 /// The maximum size of a request that is kept in case it does not arrive. It is a copy, because memory lent by the
@@ -175,6 +175,10 @@ impl Pattern for Req {
 
     fn disconnected(&mut self, pipes: &mut PipeSet, id: PipeId) {
         self.recover(pipes, id);
+    }
+
+    fn set_priority(&mut self, id: PipeId, priority: Priority) {
+        self.outbound.set_priority(id, priority.send);
     }
 
     fn ready(&mut self, pipes: &mut PipeSet, id: PipeId) {

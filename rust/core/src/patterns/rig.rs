@@ -15,7 +15,7 @@ use crate::error::{Error, ErrorKind};
 use crate::patterns::pipe_set::{DoomReason, DropReason, PipeSet, Side};
 #[cfg(test)]
 pub(super) use crate::patterns::rig::inside::{cancel, peer, subscribe};
-use crate::patterns::{Pattern, PatternSpec};
+use crate::patterns::{Pattern, PatternSpec, Priority};
 use crate::pipe::{Limit, Pipe, PipeConfig, PipeEvent, PipeId, PipeOwner};
 
 #[derive(Default)]
@@ -143,6 +143,11 @@ impl Rig {
         self.pattern.readable(&mut self.pipes, id);
         self.finish_call();
         id
+    }
+
+    /// The priorities of a peer change.
+    pub fn set_priority(&mut self, id: PipeId, send: u8, recv: u8) {
+        self.pattern.set_priority(id, Priority { send, recv });
     }
 
     /// The handshake is complete.

@@ -1,9 +1,13 @@
 //! Pipes that take turns.
 
 use crate::patterns::pipe_set::slot_index;
+use crate::patterns::priority::{DEFAULT_PRIORITY, PRIORITIES};
 use crate::pipe::PipeId;
 
 /// A circle of pipes with a current one: the front.
+///
+/// Pipes that have another priority are in a circle of their own. The front belongs to the best circle, and the other
+/// circles wait until it is empty. A ring without such pipes has one circle, and does no work for the others.
 ///
 /// Every operation takes the same time with ten thousand pipes as with two. The links are in one array, indexed by the
 /// position of the pipe in its [`PipeSet`](crate::patterns::PipeSet), so a pipe must be removed before it leaves the
@@ -12,7 +16,19 @@ use crate::pipe::PipeId;
 pub(super) struct Ring {
     links: Vec<Link>,
     front: Option<PipeId>,
+    /// Number of pipes in all circles.
     len: usize,
+    /// Some once a pipe has had another priority than the default.
+    levels: Option<Box<Levels>>,
+}
+
+struct Levels {
+    /// The priority of the circle that has the front.
+    current: u8,
+    /// The first pipe of each of the other circles.
+    waiting: [Option<PipeId>; PRIORITIES],
+    /// The priorities of pipes by their position, with the pipe, because another one may take its position.
+    known: Vec<Option<(PipeId, u8)>>,
 }
 
 #[derive(Clone, Copy)]
@@ -36,7 +52,7 @@ impl Ring {
         self.front
     }
 
-    /// Moves the front to the back.
+    /// Moves the front to the back of its circle.
     #[inline]
     pub(super) fn rotate(&mut self) {
         if self.len > 1
@@ -48,11 +64,14 @@ impl Ring {
 
     /// Visits every pipe, beginning with the front.
     pub(super) fn for_each(&self, mut visit: impl FnMut(PipeId)) {
-        let mut next = self.front;
-        while let Some(id) = next {
-            visit(id);
-            next = self.links[self.links[slot_index(id)].next as usize].id;
-            next = next.filter(|next| self.front != Some(*next));
+        let waiting = self.levels.iter().flat_map(|levels| levels.waiting);
+        for first in std::iter::once(self.front).chain(waiting) {
+            let mut next = first;
+            while let Some(id) = next {
+                visit(id);
+                next = self.links[self.links[slot_index(id)].next as usize].id;
+                next = next.filter(|next| first != Some(*next));
+            }
         }
     }
 
@@ -67,20 +86,26 @@ impl Ring {
             .is_some_and(|link| link.id == Some(id))
     }
 
-    /// Adds a pipe at the back, unless it is in the circle.
+    /// Adds a pipe at the back of its circle, unless it is there.
     pub(super) fn insert(&mut self, id: PipeId) {
         if self.contains(id) {
             return;
         }
+        if self.levels.is_some() {
+            return self.insert_by_priority(id);
+        }
+        self.front = self.link(self.front, id);
+    }
+
+    /// Adds a pipe at the back of the circle that begins with `front`. Returns the first pipe of the circle.
+    #[inline]
+    fn link(&mut self, front: Option<PipeId>, id: PipeId) -> Option<PipeId> {
         let index = slot_index(id);
         if index >= self.links.len() {
             self.links.resize(index + 1, UNLINKED);
         }
-        let (next, previous) = match self.front {
-            None => {
-                self.front = Some(id);
-                (index, index)
-            }
+        let (next, previous) = match front {
+            None => (index, index),
             Some(front) => {
                 let front = slot_index(front);
                 let back = self.links[front].previous as usize;
@@ -95,24 +120,127 @@ impl Ring {
             previous: previous as u32,
         };
         self.len += 1;
+        front.or(Some(id))
     }
 
     /// Removes a pipe. If it was the front, the next one becomes the front.
+    // Inlined, it would take registers from every message.
+    #[inline(never)]
     pub(super) fn remove(&mut self, id: PipeId) -> bool {
         if !self.contains(id) {
             return false;
         }
+        let next = self.unlink(id);
+        if self.front == Some(id) {
+            self.front = next;
+        }
+        if self.levels.is_some() {
+            self.leave_level(id, next);
+        }
+        true
+    }
+
+    /// Returns the pipe that followed, if there is another one in the circle.
+    #[inline]
+    fn unlink(&mut self, id: PipeId) -> Option<PipeId> {
         let index = slot_index(id);
         let Link { next, previous, .. } = self.links[index];
         self.links[previous as usize].next = next;
         self.links[next as usize].previous = previous;
-        if self.front == Some(id) {
-            self.front = self.links[next as usize].id.filter(|next| *next != id);
-        }
+        let next = self.links[next as usize].id.filter(|next| *next != id);
         self.links[index] = UNLINKED;
         self.len -= 1;
-        true
+        next
     }
+
+    /// Changes the priority of a pipe, which may be outside of the ring: 1 is the best, 16 the last. In the ring, it
+    /// moves to the back of its new circle.
+    pub(super) fn set_priority(&mut self, id: PipeId, priority: u8) {
+        if self.levels.is_none() && priority == DEFAULT_PRIORITY {
+            return;
+        }
+        let was_in = self.remove(id);
+        self.levels
+            .get_or_insert_with(Default::default)
+            .set(id, priority);
+        if was_in {
+            self.insert(id);
+        }
+    }
+
+    #[cold]
+    fn insert_by_priority(&mut self, id: PipeId) {
+        let Some(levels) = &mut self.levels else {
+            return;
+        };
+        let (priority, current) = (levels.priority(id), levels.current);
+        match self.front {
+            Some(front) if priority == current => {
+                self.link(Some(front), id);
+            }
+            Some(_) if priority > current => {
+                let first = levels.waiting[place(priority)];
+                let first = self.link(first, id);
+                if let Some(levels) = &mut self.levels {
+                    levels.waiting[place(priority)] = first;
+                }
+            }
+            front => {
+                levels.waiting[place(current)] = front;
+                levels.current = priority;
+                self.front = self.link(None, id);
+            }
+        }
+    }
+
+    /// Handles that a pipe has left its circle, where `next` followed it.
+    #[cold]
+    fn leave_level(&mut self, id: PipeId, next: Option<PipeId>) {
+        let Some(levels) = &mut self.levels else {
+            return;
+        };
+        if let Some(first) = levels.waiting.iter_mut().find(|first| **first == Some(id)) {
+            *first = next;
+        }
+        if self.front.is_none()
+            && let Some(best) = levels.waiting.iter().position(Option::is_some)
+        {
+            self.front = levels.waiting[best].take();
+            levels.current = best as u8 + 1;
+        }
+    }
+}
+
+impl Default for Levels {
+    fn default() -> Levels {
+        Levels {
+            current: DEFAULT_PRIORITY,
+            waiting: [None; PRIORITIES],
+            known: Vec::new(),
+        }
+    }
+}
+
+impl Levels {
+    fn priority(&self, id: PipeId) -> u8 {
+        match self.known.get(slot_index(id)) {
+            Some(Some((known, priority))) if *known == id => *priority,
+            _ => DEFAULT_PRIORITY,
+        }
+    }
+
+    fn set(&mut self, id: PipeId, priority: u8) {
+        let index = slot_index(id);
+        if index >= self.known.len() {
+            self.known.resize(index + 1, None);
+        }
+        self.known[index] = Some((id, priority));
+    }
+}
+
+/// The position of a priority in an array of all.
+fn place(priority: u8) -> usize {
+    usize::from(priority).clamp(1, PRIORITIES) - 1
 }
 
 #[cfg(test)]
@@ -233,6 +361,89 @@ mod tests {
             let mut visited = Vec::new();
             ring.for_each(|id| visited.push(id));
             assert!(visited.iter().eq(&model));
+        }
+    }
+
+    /// The circles as a list per priority, and the best one that is not empty is served.
+    #[derive(Default)]
+    struct Model {
+        circles: [VecDeque<PipeId>; PRIORITIES],
+        priorities: std::collections::HashMap<PipeId, u8>,
+    }
+
+    impl Model {
+        fn circle(&mut self, id: PipeId) -> &mut VecDeque<PipeId> {
+            let priority = *self.priorities.get(&id).unwrap_or(&DEFAULT_PRIORITY);
+            &mut self.circles[usize::from(priority) - 1]
+        }
+
+        fn insert(&mut self, id: PipeId) {
+            let circle = self.circle(id);
+            if !circle.contains(&id) {
+                circle.push_back(id);
+            }
+        }
+
+        fn remove(&mut self, id: PipeId) -> bool {
+            let circle = self.circle(id);
+            let known = circle.iter().position(|other| *other == id);
+            known.map(|at| circle.remove(at)).is_some()
+        }
+
+        fn best(&mut self) -> Option<&mut VecDeque<PipeId>> {
+            self.circles.iter_mut().find(|circle| !circle.is_empty())
+        }
+    }
+
+    #[test]
+    fn agrees_with_a_model_of_priorities_after_random_operations() {
+        for seed in 0..50u64 {
+            let (mut ring, mut model) = (Ring::default(), Model::default());
+            let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
+            for step in 0..2000 {
+                state = state
+                    .wrapping_mul(6_364_136_223_846_793_005)
+                    .wrapping_add(1);
+                let id = PipeId((1 + (step / 1000)) << 32 | (state >> 33 & 0xf));
+                match state >> 60 {
+                    0..5 => {
+                        ring.insert(id);
+                        model.insert(id);
+                    }
+                    5..9 => assert_eq!(ring.remove(id), model.remove(id)),
+                    // A ring that never has another priority than the default has one circle.
+                    9 if seed > 9 => {
+                        let priority = 1 + (state >> 40 & 0xf) as u8;
+                        ring.set_priority(id, priority);
+                        let was_in = model.remove(id);
+                        model.priorities.insert(id, priority);
+                        if was_in {
+                            model.insert(id);
+                        }
+                    }
+                    _ => {
+                        ring.rotate();
+                        if let Some(circle) = model.best() {
+                            circle.rotate_left(1);
+                        }
+                    }
+                }
+                if step == 999 {
+                    // Later pipes take the positions of these.
+                    for n in 0..16 {
+                        let id = PipeId(1 << 32 | n);
+                        assert_eq!(ring.remove(id), model.remove(id));
+                    }
+                }
+                let front = model.best().and_then(|circle| circle.front().copied());
+                assert_eq!(ring.front(), front, "seed {seed}, step {step}");
+                assert!(ring.levels.is_none() || !model.priorities.is_empty());
+                let mut visited = Vec::new();
+                ring.for_each(|id| visited.push(id));
+                let all: Vec<_> = model.circles.iter().flatten().copied().collect();
+                assert_eq!(visited, all, "seed {seed}, step {step}");
+                assert_eq!(ring.len(), all.len());
+            }
         }
     }
 }

@@ -14,7 +14,7 @@ use crate::patterns::load_balancer::LoadBalancer;
 use crate::patterns::notices::Notices;
 use crate::patterns::pipe_set::{DoomReason, DropReason, PipeSet};
 use crate::patterns::router_table::{self, Given, RouterTable};
-use crate::patterns::{Pattern, PatternSpec};
+use crate::patterns::{Pattern, PatternSpec, Priority};
 use crate::pipe::PipeId;
 
 struct Router {
@@ -238,6 +238,10 @@ impl Pattern for Router {
             self.inbound.insert(id);
             self.open.insert(id);
         }
+    }
+
+    fn set_priority(&mut self, id: PipeId, priority: Priority) {
+        self.inbound.set_priority(id, priority.recv);
     }
 
     fn ready(&mut self, pipes: &mut PipeSet, id: PipeId) {

@@ -10,7 +10,7 @@ use crate::patterns::load_balancer::LoadBalancer;
 use crate::patterns::pipe_set::{DropReason, PipeSet};
 use crate::patterns::router_table::RouterTable;
 use crate::patterns::sieve::Sieve;
-use crate::patterns::{Pattern, PatternSpec, single_part};
+use crate::patterns::{Pattern, PatternSpec, Priority, single_part};
 use crate::pipe::PipeId;
 
 /// Also the behaviour of PEER.
@@ -63,6 +63,10 @@ impl Pattern for Server {
         self.table.insert_number(id);
         self.inbound.insert(id);
         self.open.insert(id);
+    }
+
+    fn set_priority(&mut self, id: PipeId, priority: Priority) {
+        self.inbound.set_priority(id, priority.recv);
     }
 
     fn ready(&mut self, _: &mut PipeSet, _: PipeId) {}

@@ -24,6 +24,10 @@ impl Sieve {
         self.inbound.remove(id);
     }
 
+    pub(super) fn set_priority(&mut self, id: PipeId, priority: u8) {
+        self.inbound.set_priority(id, priority);
+    }
+
     /// The far end closed. Its remaining messages are still received.
     pub(super) fn far_closed(&mut self, pipes: &mut PipeSet, id: PipeId) {
         self.inbound.far_closed(pipes, id);

@@ -11,7 +11,7 @@ use crate::patterns::fair_queue::FairQueue;
 use crate::patterns::notices::Notices;
 use crate::patterns::pipe_set::{DoomReason, DropReason, PipeSet, Side};
 use crate::patterns::router_table::{Given, RouterTable};
-use crate::patterns::{Pattern, PatternSpec};
+use crate::patterns::{Pattern, PatternSpec, Priority};
 use crate::pipe::PipeId;
 
 struct Stream {
@@ -62,6 +62,10 @@ impl Pattern for Stream {
         if ours {
             self.newest = self.table.name(id).map(|name| name.to_bytes());
         }
+    }
+
+    fn set_priority(&mut self, id: PipeId, priority: Priority) {
+        self.inbound.set_priority(id, priority.recv);
     }
 
     fn ready(&mut self, _: &mut PipeSet, id: PipeId) {

@@ -8,7 +8,7 @@ use crate::options::{PatternOption, ids};
 use crate::patterns::fair_queue::FairQueue;
 use crate::patterns::pipe_set::{DropReason, PipeSet};
 use crate::patterns::subscriber::Subscriber;
-use crate::patterns::{Pattern, PatternSpec};
+use crate::patterns::{Pattern, PatternSpec, Priority};
 use crate::pipe::PipeId;
 
 #[derive(Default)]
@@ -40,6 +40,10 @@ impl Sub {
 impl Pattern for Sub {
     fn attach(&mut self, _: &mut PipeSet, id: PipeId) {
         self.inbound.insert(id);
+    }
+
+    fn set_priority(&mut self, id: PipeId, priority: Priority) {
+        self.inbound.set_priority(id, priority.recv);
     }
 
     fn ready(&mut self, pipes: &mut PipeSet, id: PipeId) {

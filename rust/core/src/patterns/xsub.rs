@@ -12,7 +12,7 @@ use crate::patterns::distributor::Distributor;
 use crate::patterns::fair_queue::FairQueue;
 use crate::patterns::pipe_set::{DropReason, PipeSet};
 use crate::patterns::subscriber::Subscriber;
-use crate::patterns::{Pattern, PatternSpec};
+use crate::patterns::{Pattern, PatternSpec, Priority};
 use crate::pipe::PipeId;
 
 #[derive(Default)]
@@ -58,6 +58,10 @@ impl Pattern for Xsub {
     fn attach(&mut self, _: &mut PipeSet, id: PipeId) {
         self.inbound.insert(id);
         self.upstream.insert(id);
+    }
+
+    fn set_priority(&mut self, id: PipeId, priority: Priority) {
+        self.inbound.set_priority(id, priority.recv);
     }
 
     fn ready(&mut self, pipes: &mut PipeSet, id: PipeId) {

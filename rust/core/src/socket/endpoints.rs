@@ -109,7 +109,9 @@ impl Core {
             if options.use_fd.is_some() {
                 Arc::make_mut(&mut state.options).use_fd = None;
             }
-            (options, state.endpoints.begin(None))
+            let source = state.endpoints.begin(None);
+            self.begin_priority(&mut state, source);
+            (options, source)
         };
         let seed = ListenerSeed {
             registry: self.registry.clone(),
@@ -159,6 +161,7 @@ impl Core {
             .map_err(|error| error.about(text))?;
         let (io, guard) = self.registry.choose_io(state.options.affinity)?;
         let source = state.endpoints.source();
+        self.begin_priority(&mut state, source);
         let seed = Seed {
             io,
             guard,
@@ -202,6 +205,7 @@ impl Core {
         let (source, port) = {
             let mut state = self.lock_open()?;
             let source = state.endpoints.begin(None);
+            self.begin_priority(&mut state, source);
             let is_local = transport.is_local();
             (
                 source,
@@ -236,6 +240,7 @@ impl Core {
                 return Ok(None);
             }
             let source = state.endpoints.begin(Some(text.to_owned()));
+            self.begin_priority(&mut state, source);
             let mut port = self.message_port(&state, text, source, side, is_local)?;
             port.peer_name = state.pattern.take_peer_name();
             (source, port)

@@ -1,8 +1,10 @@
 //! The endpoints that a socket is bound or connected to.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use crate::listener::Listener;
+use crate::patterns::Priority;
 use crate::session::Session;
 use crate::transports::Hold;
 
@@ -15,6 +17,8 @@ pub(super) struct Endpoints {
     /// The endpoint that was bound or connected last.
     pub(super) last: String,
     pub(super) next_source: u64,
+    /// The priorities of binds and connects that have others than the default.
+    priorities: HashMap<u64, Priority>,
 }
 
 /// A bind or connect call in progress.
@@ -80,6 +84,31 @@ impl Endpoints {
                 What::Connected { is_local: true, .. } => Attached::ConnectedHere,
             },
         })
+    }
+
+    /// The numbers of the binds and connects of this endpoint.
+    pub(super) fn sources(&self, endpoint: &str) -> Vec<u64> {
+        let is_it = |entry: &&Entry| entry.resolved == endpoint || entry.given == endpoint;
+        let entries = self.entries.iter().filter(is_it);
+        entries.map(|entry| entry.source).collect()
+    }
+
+    /// The priorities of the peers of a bind or connect.
+    pub(super) fn priority(&self, source: u64) -> Priority {
+        self.priorities.get(&source).copied().unwrap_or_default()
+    }
+
+    /// Changes the priorities of the peers of a bind or connect that exists or is about to.
+    pub(super) fn set_priority(&mut self, source: u64, priority: Priority) {
+        if priority == self.priority(source) {
+            return;
+        }
+        let mut priorities = std::mem::take(&mut self.priorities);
+        priorities.retain(|other, _| *other != source && self.has(*other));
+        if priority != Priority::default() {
+            priorities.insert(source, priority);
+        }
+        self.priorities = priorities;
     }
 
     pub(super) fn source(&mut self) -> u64 {

@@ -11,7 +11,7 @@ use zeroxide_queue::mpsc::Batch;
 use super::core::{Core, State};
 use super::post::Post;
 use crate::monitor::{EventKind, MonitorEvent, Party};
-use crate::patterns::{DropReason, PatternSpec};
+use crate::patterns::{DropReason, PatternSpec, Priority};
 use crate::pipe::{Limit, Pipe, PipeEvent, PipeId, PipeOwner};
 use crate::port::{Origin, SocketPort};
 use crate::sys::sync::atomic::{Ordering, fence};
@@ -78,6 +78,10 @@ impl Core {
         let id = state.pipes.insert(pipe, endpoint, origin.side);
         state.origins.insert(id, origin);
         state.out_event = true;
+        let priority = state.endpoints.priority(origin.source);
+        if priority != Priority::default() {
+            state.pattern.set_priority(id, priority);
+        }
         state.pattern.attach(&mut state.pipes, id);
         // Events arrive from here on. Earlier changes are checked now.
         if let Some(owner) = self.arc()
