@@ -28,11 +28,11 @@ pub struct Tls {
     pub client_auth: Option<ClientAuth>,
     /// TLS_ALPN: names of protocols, separated by commas; empty = none.
     pub alpn: String,
-    /// What the transport has made of these settings, until one of them changes.
+    /// The transport's own form of these settings, until one of them changes.
     pub(crate) client: OnceLock<Arc<ClientConfig>>,
 }
 
-/// What a server expects of its clients. The values are those of TLS_CLIENT_AUTH.
+/// The certificates that a server expects of its clients. The values are those of TLS_CLIENT_AUTH.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ClientAuth {
     /// Clients are not asked for a certificate.

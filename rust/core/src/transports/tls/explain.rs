@@ -1,4 +1,4 @@
-//! What went wrong with TLS, in words, and what to do about it.
+//! The errors of TLS in words, and what to do about them.
 
 use std::io;
 

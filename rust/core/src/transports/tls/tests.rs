@@ -259,7 +259,7 @@ fn a_certificate_that_is_not_trusted_is_refused_on_both_sides() {
 }
 
 #[test]
-fn clients_have_certificates_if_the_server_says_so() {
+fn clients_have_certificates_if_the_server_requires_them() {
     let (authority, other) = (Authority::new(), Authority::new());
     let trust = trusting(&authority);
     let run = |auth: Option<i64>, identity: Option<Identity>| {
@@ -329,7 +329,7 @@ fn protocols_are_negotiated_if_both_sides_have_some() {
 }
 
 #[test]
-fn a_peer_that_does_not_speak_tls_is_told_apart() {
+fn a_peer_that_does_not_speak_tls_is_recognised() {
     let greeting = b"\xff\0\0\0\0\0\0\0\x01\x7f\x03\x01NULL";
     for (said, words) in [
         (&greeting[..], "let it connect to tls+tcp://"),
