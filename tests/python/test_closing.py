@@ -4,6 +4,7 @@ import asyncio
 import os
 import signal
 import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from support import Background, eventually, lasting_endpoint, run_script
@@ -149,8 +150,15 @@ def test_asyncio_goes_on_while_it_waits(zmq):
         push.reconnect_ivl = 1
         push.connect(endpoint)
         await push.send(b"early")
-        closing = push.close(timeout=-1)
-        assert push.closed and not closing.done()
+        # All threads of the executor are busy, so the wait has not begun yet.
+        loop, gate = asyncio.get_running_loop(), threading.Event()
+        loop.set_default_executor(ThreadPoolExecutor(1))
+        busy = loop.run_in_executor(None, gate.wait)
+        closing = push.close(timeout=30_000)
+        closed = push.closed and not closing.done()
+        gate.set()
+        await busy
+        assert closed
         with zmq.Context() as other, other.socket(zmq.PULL) as pull:
             pull.bind(endpoint)
             assert not await closing
