@@ -117,7 +117,7 @@ const PYTHON: &[&[&str]] = &[
     &["_option_calls", "_objects"],
     &["_tables"],
     &["socket"],
-    &["_waiting"],
+    &["_waiting", "_socket_contexts"],
     &["context", "poll", "monitor", "proxy"],
     &["decorators", "utils", "_future"],
     &["__init__"],

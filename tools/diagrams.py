@@ -217,6 +217,33 @@ def scatter_gather() -> Drawing:
     return drawing
 
 
+def survey() -> Drawing:
+    drawing = Drawing(206)
+    drawing.box(2, 70, 112, 66, "SURVEYOR", "asks", "until a deadline")
+    for y, words in ((6, "answers"), (76, "answers"), (146, "answers too late")):
+        drawing.box(268, y, 130, 54, "RESPONDENT", words)
+        drawing.arrow((114, 82 + y / 4), (268, y + 20))
+        if words == "answers":
+            drawing.arrow((268, y + 36), (114, 96 + y / 4), back=True)
+    drawing.arrow((268, 184), (196, 158), back=True)
+    drawing.text(188, 174, "dropped", "pale", "end")
+    drawing.text(180, 30, "the survey")
+    return drawing
+
+
+def bus() -> Drawing:
+    drawing = Drawing(176)
+    drawing.box(144, 4, 112, 54, "BUS", "sends")
+    for x in (2, 286):
+        drawing.box(x, 114, 112, 54, "BUS", "receives")
+    drawing.arrow((160, 58), (84, 114))
+    drawing.arrow((240, 58), (316, 114))
+    drawing.arrow((114, 141), (286, 141), back=True, both=True)
+    drawing.text(200, 132, "connected", "pale")
+    drawing.text(200, 164, "passes nothing on", "pale")
+    return drawing
+
+
 def pair() -> Drawing:
     drawing = Drawing(74)
     drawing.box(2, 8, 112, 58, "PAIR", "one thread")
@@ -302,6 +329,8 @@ DRAWINGS = {
     "dgram": dgram,
     "radio-dish": radio_dish,
     "scatter-gather": scatter_gather,
+    "survey": survey,
+    "bus": bus,
     "pair": pair,
     "stream": stream,
     "journey": journey,

@@ -22,7 +22,7 @@ SECRET = b"0123456789abcdef"
 def context() -> Iterator[zmq.Context[zmq.Socket[bytes]]]:
     with zmq.Context() as context:
         extensions.add_udp(context)
-        extensions.add_bus(context)
+        extensions.add_mesh(context)
         extensions.add_token(context)
         context.linger = 0
         context.rcvtimeo = context.sndtimeo = PATIENCE
@@ -39,7 +39,7 @@ def test_messages_arrive_over_udp(context: zmq.Context) -> None:
 
 
 def test_a_bus_reaches_every_peer(context: zmq.Context) -> None:
-    with context.socket(extensions.BUS) as hall, context.socket(128) as kitchen:
+    with context.socket(extensions.MESH) as hall, context.socket(128) as kitchen:
         hall.bind("tcp://127.0.0.1:*")
         kitchen.connect(hall.last_endpoint)
         with context.socket(128) as cellar:
@@ -59,22 +59,22 @@ def test_a_bus_reaches_every_peer(context: zmq.Context) -> None:
 
 
 def test_a_bus_has_a_number_for_a_type(context: zmq.Context) -> None:
-    with context.socket(128) as bus:
-        assert bus.type == bus.get(zmq.TYPE) == 128
-        assert repr(bus).startswith("<zmq.Socket(128) at")
-        assert zmq.Socket(shadow=bus).type == 128
-        bus.send(b"alone")
-        assert bus.stats()["dropped"]["no_peer"] == 1
+    with context.socket(128) as mesh:
+        assert mesh.type == mesh.get(zmq.TYPE) == 128
+        assert repr(mesh).startswith("<zmq.Socket(128) at")
+        assert zmq.Socket(shadow=mesh).type == 128
+        mesh.send(b"alone")
+        assert mesh.stats()["dropped"]["no_peer"] == 1
         with context.socket(zmq.PAIR) as pair:
-            bus.bind("inproc://bus")
-            with pytest.raises(zmq.ZMQError, match="bound by a BUS socket"):
-                pair.connect("inproc://bus")
+            mesh.bind("inproc://mesh")
+            with pytest.raises(zmq.ZMQError, match="bound by a MESH socket"):
+                pair.connect("inproc://mesh")
 
 
 def test_a_bus_is_awaited() -> None:
     async def talk() -> None:
         async with zeroxide.asyncio.Context() as context:
-            extensions.add_bus(context)
+            extensions.add_mesh(context)
             with context.socket(128) as one, context.socket(128) as other:
                 one.bind("tcp://127.0.0.1:*")
                 other.connect(one.last_endpoint)
@@ -148,8 +148,8 @@ def test_other_contexts_are_as_before() -> None:
 def test_mistakes_are_reported(context: zmq.Context) -> None:
     with pytest.raises(zmq.ZMQError, match="'datagram' already"):
         extensions.add_udp(context)
-    with pytest.raises(zmq.ZMQError, match="called BUS already"):
-        extensions.add_bus(context)
+    with pytest.raises(zmq.ZMQError, match="called MESH already"):
+        extensions.add_mesh(context)
     with pytest.raises(zmq.ZMQError, match="TOKEN cannot be added"):
         extensions.add_token(context)
     with (

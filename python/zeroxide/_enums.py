@@ -24,6 +24,7 @@ __all__ = [
     "SecurityMechanism",
     "SocketOption",
     "SocketType",
+    "WireProtocol",
 ]
 
 HAUSNUMERO = 156384712
@@ -123,7 +124,8 @@ class ContextOption(IntEnum):
 class SocketType(IntEnum):
     """What a socket does with its messages, and which types it connects to.
 
-    Types from ``SERVER`` on are drafts in libzmq. Their messages have one part.
+    Types from ``SERVER`` to ``CHANNEL`` are drafts in libzmq. Their messages have one part. So have
+    those of the types after them, which speak the scalability protocols of nanomsg and nng.
 
     Attributes:
         PAIR: Exchanges messages with one peer; for threads of a program.
@@ -150,6 +152,9 @@ class SocketType(IntEnum):
         DGRAM: Sends datagrams to any address, and receives them from any.
         PEER: A SERVER whose peers are PEER sockets, too.
         CHANNEL: Exchanges messages with one peer.
+        SURVEYOR: Sends a survey to all RESPONDENT peers, and receives their answers for a while.
+        RESPONDENT: Receives surveys, and may answer each.
+        BUS: Sends to all its BUS peers, and receives from all of them.
 
     Source:
         28/REQREP, 29/PUBSUB, 30/PIPELINE, 31/EXPAIR, 41/CLISRV, 48/RADIO-DISH,
@@ -181,6 +186,10 @@ class SocketType(IntEnum):
     DGRAM = 18
     PEER = 19
     CHANNEL = 20
+    # the numbers of nanomsg
+    SURVEYOR = 98
+    RESPONDENT = 99
+    BUS = 112
 
 
 class _OptType(Enum):
@@ -345,6 +354,10 @@ class SocketOption(IntEnum):
     TLS_VERIFY = 1025
     TLS_CLIENT_AUTH = 1026
     TLS_ALPN = 1027, _OptType.bytes
+    WIRE_PROTOCOL = 1030
+    RESEND_IVL = 1031
+    SURVEY_TIMEOUT = 1032
+    MAX_TTL = 1033
     SNDPRIO = 1040
     RCVPRIO = 1041
 
@@ -455,6 +468,21 @@ class SecurityMechanism(IntEnum):
     PLAIN = 1
     CURVE = 2
     GSSAPI = 3
+
+
+class WireProtocol(IntEnum):
+    """Values of the option ``WIRE_PROTOCOL``: what a socket speaks with its peers.
+
+    Attributes:
+        ZMTP: The protocol of ZeroMQ.
+        SP: The scalability protocols of nanomsg and nng.
+
+    Source:
+        zeroxide only
+    """
+
+    ZMTP = 0
+    SP = 1
 
 
 class GssapiNameType(IntEnum):

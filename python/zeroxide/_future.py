@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ._native import ArrowTable, Frame
+    from ._socket_contexts import AsyncSocketContext
     from ._tracker import MessageTracker
     from ._typing import (
         ArrowData,
@@ -580,6 +581,22 @@ class _AsyncSocket(_Async, _native.AsyncSocket, Socket[Any]):
     def _shadow_sock(self) -> "Socket[bytes]":
         """A blocking handle of this socket."""
         return Socket(shadow=self)
+
+    def open_context(self) -> "AsyncSocketContext":  # type: ignore[override]
+        """Opens a context, whose `send` and `recv` are coroutines.
+
+        Returns:
+            The context.
+
+        Raises:
+            ZMQError: As in `zeroxide.Socket.open_context`.
+
+        Source:
+            nng's ``nng_ctx_open``
+        """
+        from ._socket_contexts import AsyncSocketContext
+
+        return AsyncSocketContext(self)
 
     @overload  # type: ignore[override]
     def close(self, linger: int | None = None) -> None: ...

@@ -70,6 +70,8 @@ class Dropped(TypedDict):
     than 8192 bytes and for a DISH."""
     overrun: int
     """It was a datagram for which the kernel had no room."""
+    hops: int
+    """It had passed more sockets than ``MAX_TTL`` allows."""
 
 class PeerStats(TypedDict):
     """Counters of one connection, as in `Socket.stats()["peers"]`."""
@@ -1685,6 +1687,87 @@ class Sending:
     def so_far(self) -> int: ...
 
 @final
+class SocketContext:
+    """One of several conversations of a socket, made by `Socket.open_context`.
+
+    It has a request or a survey of its own, whose replies come to it alone. Contexts share the
+    connections and the options of their socket, and each thread can use one of its own. A
+    context is closed by `close`, or at the end of a ``with`` block.
+
+    Args:
+        socket: The socket.
+
+    Raises:
+        ZMQError: ``ENOTSUP``: the socket's type has no contexts.
+
+    Example:
+        >>> rep, req = context.socket(zmq.REP), context.socket(zmq.REQ)
+        >>> rep.wire_protocol = req.wire_protocol = zmq.SP
+        >>> _ = rep.bind("inproc://contexts"), req.connect("inproc://contexts")
+        >>> with req.open_context() as one, req.open_context() as other:
+        ...     one.send(b"1")
+        ...     other.send(b"2")
+        ...     for _ in range(2):
+        ...         _ = rep.send(rep.recv())
+        ...     other.recv(), one.recv()
+        (b'2', b'1')
+
+    Source:
+        nng's ``nng_ctx``
+    """
+
+    def __new__(cls, socket: Socket) -> Self: ...
+    @property
+    def closed(self) -> bool:
+        """Whether it was closed."""
+
+    def send(self, data: Part, flags: int = 0) -> None:
+        """Sends a request or a survey, which replaces the last one, or an answer.
+
+        An answer goes to the peer whose question was received last.
+
+        Args:
+            data: The message: `bytes` or any object with the buffer protocol.
+            flags: ``NOBLOCK`` raises `Again` instead of waiting.
+
+        Raises:
+            Again: No peer had room in time.
+            ZMQError: ``EFSM`` if there is nothing to answer; ``ENOTSOCK`` if the context or the
+                socket is closed.
+
+        Source:
+            nng's ``nng_ctx_send``
+        """
+
+    def recv(self, flags: int = 0) -> builtins.bytes:
+        """Receives the reply to the request, an answer to the survey, or the next question.
+
+        Args:
+            flags: ``NOBLOCK`` raises `Again` instead of waiting.
+
+        Returns:
+            The message.
+
+        Raises:
+            Again: No message came in time.
+            ZMQError: ``EFSM`` without a request or a survey; ``ETIMEDOUT`` when the survey is over;
+                ``ENOTSOCK`` if the context or the socket is closed.
+
+        Source:
+            nng's ``nng_ctx_recv``
+        """
+
+    def close(self) -> None:
+        """Ends the conversation. Its request or survey is forgotten.
+
+        Source:
+            nng's ``nng_ctx_close``
+        """
+
+    def __enter__(self) -> Self: ...
+    def __exit__(self, *_args: object) -> None: ...
+
+@final
 class Watcher:
     """A descriptor that becomes readable when something happens to a socket.
 
@@ -2124,7 +2207,7 @@ def has(capability: str) -> bool:
 
     Args:
         capability: Its name: ``"ipc"``, ``"tls"``, ``"curve"``, ``"plain"``,
-            ``"gssapi"``, ``"draft"``, ...
+            ``"gssapi"``, ``"draft"``, ``"sp"``, ...
 
     Returns:
         Whether it is there. ``tcp`` and ``inproc`` always are, and have no such name.

@@ -106,6 +106,10 @@ class SocketOptions:
     tls_verify: int
     tls_client_auth: int
     tls_alpn: bytes
+    wire_protocol: int
+    resend_ivl: int
+    survey_timeout: int
+    max_ttl: int
     sndprio: int
     rcvprio: int
 
@@ -199,6 +203,10 @@ class UpperCaseOptions:
     TLS_VERIFY: int
     TLS_CLIENT_AUTH: int
     TLS_ALPN: bytes
+    WIRE_PROTOCOL: int
+    RESEND_IVL: int
+    SURVEY_TIMEOUT: int
+    MAX_TTL: int
     SNDPRIO: int
     RCVPRIO: int
 

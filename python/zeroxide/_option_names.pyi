@@ -647,6 +647,37 @@ class SocketOptions:
 
     Source: zeroxide only
     """
+    wire_protocol: int
+    """What the socket speaks with its peers: 0 ZMTP, 1 the scalability protocols of nanomsg and
+    nng. Set it before all else; PAIR, PUB, SUB, REQ, REP, PUSH and PULL speak either.
+
+    Type: int. Default: 0.
+
+    Source: zeroxide only
+    """
+    resend_ivl: int
+    """When a request over the scalability protocols is sent again, to the next peer, if no reply
+    has come, in ms; 0 = never.
+
+    Type: int, in ms. Default: 60000. Sockets: REQ.
+
+    Source: zeroxide only
+    """
+    survey_timeout: int
+    """How long the answers to a survey are received, in ms; 0 = no limit.
+
+    Type: int, in ms. Default: 1000. Sockets: SURVEYOR.
+
+    Source: zeroxide only
+    """
+    max_ttl: int
+    """How many sockets a request or a survey may have passed; one that has passed more is dropped,
+    because it may travel in a circle.
+
+    Type: int, in sockets. Default: 8. Sockets: REP, RESPONDENT.
+
+    Source: zeroxide only
+    """
     sndprio: int
     """The priority of the peers of later binds and connects for what is sent, 1 to 16: peers with
     the lowest number get messages as long as they have room.
@@ -1292,6 +1323,37 @@ class UpperCaseOptions:
     """The protocols that TLS peers negotiate with ALPN, separated by commas; empty = none.
 
     Type: bytes, text in UTF-8. Default: empty.
+
+    Source: zeroxide only
+    """
+    WIRE_PROTOCOL: int
+    """What the socket speaks with its peers: 0 ZMTP, 1 the scalability protocols of nanomsg and
+    nng. Set it before all else; PAIR, PUB, SUB, REQ, REP, PUSH and PULL speak either.
+
+    Type: int. Default: 0.
+
+    Source: zeroxide only
+    """
+    RESEND_IVL: int
+    """When a request over the scalability protocols is sent again, to the next peer, if no reply
+    has come, in ms; 0 = never.
+
+    Type: int, in ms. Default: 60000. Sockets: REQ.
+
+    Source: zeroxide only
+    """
+    SURVEY_TIMEOUT: int
+    """How long the answers to a survey are received, in ms; 0 = no limit.
+
+    Type: int, in ms. Default: 1000. Sockets: SURVEYOR.
+
+    Source: zeroxide only
+    """
+    MAX_TTL: int
+    """How many sockets a request or a survey may have passed; one that has passed more is dropped,
+    because it may travel in a circle.
+
+    Type: int, in sockets. Default: 8. Sockets: REP, RESPONDENT.
 
     Source: zeroxide only
     """

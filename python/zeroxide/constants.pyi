@@ -1613,6 +1613,37 @@ class SocketOption(IntEnum):
 
     Source: zeroxide only
     """
+    WIRE_PROTOCOL = 1030
+    """What the socket speaks with its peers: 0 ZMTP, 1 the scalability protocols of nanomsg and
+    nng. Set it before all else; PAIR, PUB, SUB, REQ, REP, PUSH and PULL speak either.
+
+    Type: int. Default: 0.
+
+    Source: zeroxide only
+    """
+    RESEND_IVL = 1031
+    """When a request over the scalability protocols is sent again, to the next peer, if no reply
+    has come, in ms; 0 = never.
+
+    Type: int, in ms. Default: 60000. Sockets: REQ.
+
+    Source: zeroxide only
+    """
+    SURVEY_TIMEOUT = 1032
+    """How long the answers to a survey are received, in ms; 0 = no limit.
+
+    Type: int, in ms. Default: 1000. Sockets: SURVEYOR.
+
+    Source: zeroxide only
+    """
+    MAX_TTL = 1033
+    """How many sockets a request or a survey may have passed; one that has passed more is dropped,
+    because it may travel in a circle.
+
+    Type: int, in sockets. Default: 8. Sockets: REP, RESPONDENT.
+
+    Source: zeroxide only
+    """
     SNDPRIO = 1040
     """The priority of the peers of later binds and connects for what is sent, 1 to 16: peers with
     the lowest number get messages as long as they have room.
@@ -1633,7 +1664,9 @@ class SocketOption(IntEnum):
 class SocketType(IntEnum):
     """What a socket does with its messages, and which types it connects to.
 
-    Types from ``SERVER`` on are drafts in libzmq. Their messages have one part.
+    Types from ``SERVER`` to ``CHANNEL`` are drafts in libzmq. Their messages have one part. So
+    have
+    those of the types after them, which speak the scalability protocols of nanomsg and nng.
 
     Attributes:
         PAIR: Exchanges messages with one peer; for threads of a program.
@@ -1660,6 +1693,9 @@ class SocketType(IntEnum):
         DGRAM: Sends datagrams to any address, and receives them from any.
         PEER: A SERVER whose peers are PEER sockets, too.
         CHANNEL: Exchanges messages with one peer.
+        SURVEYOR: Sends a survey to all RESPONDENT peers, and receives their answers for a while.
+        RESPONDENT: Receives surveys, and may answer each.
+        BUS: Sends to all its BUS peers, and receives from all of them.
 
     Source:
         28/REQREP, 29/PUBSUB, 30/PIPELINE, 31/EXPAIR, 41/CLISRV, 48/RADIO-DISH,
@@ -1783,6 +1819,37 @@ class SocketType(IntEnum):
 
     Source: ``ZMQ_CHANNEL`` of zmq_socket(3)
     """
+    SURVEYOR = 98
+    """Sends a survey to all RESPONDENT peers, and receives their answers for a while.
+
+    Source: ``NN_SURVEYOR`` of nn_survey(7)
+    """
+    RESPONDENT = 99
+    """Receives surveys, and may answer each.
+
+    Source: ``NN_RESPONDENT`` of nn_survey(7)
+    """
+    BUS = 112
+    """Sends to all its BUS peers, and receives from all of them.
+
+    Source: ``NN_BUS`` of nn_bus(7)
+    """
+
+class WireProtocol(IntEnum):
+    """Values of the option ``WIRE_PROTOCOL``: what a socket speaks with its peers.
+
+    Attributes:
+        ZMTP: The protocol of ZeroMQ.
+        SP: The scalability protocols of nanomsg and nng.
+
+    Source:
+        zeroxide only
+    """
+
+    ZMTP = 0
+    """The protocol of ZeroMQ."""
+    SP = 1
+    """The scalability protocols of nanomsg and nng."""
 
 HAUSNUMERO: int
 """Error numbers above this one belong to ZeroMQ; those below it are the system's."""
@@ -2067,6 +2134,21 @@ CHANNEL = SocketType.CHANNEL
 """Exchanges messages with one peer.
 
 Source: ``ZMQ_CHANNEL`` of zmq_socket(3)
+"""
+SURVEYOR = SocketType.SURVEYOR
+"""Sends a survey to all RESPONDENT peers, and receives their answers for a while.
+
+Source: ``NN_SURVEYOR`` of nn_survey(7)
+"""
+RESPONDENT = SocketType.RESPONDENT
+"""Receives surveys, and may answer each.
+
+Source: ``NN_RESPONDENT`` of nn_survey(7)
+"""
+BUS = SocketType.BUS
+"""Sends to all its BUS peers, and receives from all of them.
+
+Source: ``NN_BUS`` of nn_bus(7)
 """
 HWM = SocketOption.HWM
 """An option of ZeroMQ 2. Its number is not accepted: ``socket.hwm`` sets SNDHWM and RCVHWM.
@@ -3011,6 +3093,37 @@ Type: bytes, text in UTF-8. Default: empty.
 
 Source: zeroxide only
 """
+WIRE_PROTOCOL = SocketOption.WIRE_PROTOCOL
+"""What the socket speaks with its peers: 0 ZMTP, 1 the scalability protocols of nanomsg and nng.
+Set it before all else; PAIR, PUB, SUB, REQ, REP, PUSH and PULL speak either.
+
+Type: int. Default: 0.
+
+Source: zeroxide only
+"""
+RESEND_IVL = SocketOption.RESEND_IVL
+"""When a request over the scalability protocols is sent again, to the next peer, if no reply has
+come, in ms; 0 = never.
+
+Type: int, in ms. Default: 60000. Sockets: REQ.
+
+Source: zeroxide only
+"""
+SURVEY_TIMEOUT = SocketOption.SURVEY_TIMEOUT
+"""How long the answers to a survey are received, in ms; 0 = no limit.
+
+Type: int, in ms. Default: 1000. Sockets: SURVEYOR.
+
+Source: zeroxide only
+"""
+MAX_TTL = SocketOption.MAX_TTL
+"""How many sockets a request or a survey may have passed; one that has passed more is dropped,
+because it may travel in a circle.
+
+Type: int, in sockets. Default: 8. Sockets: REP, RESPONDENT.
+
+Source: zeroxide only
+"""
 SNDPRIO = SocketOption.SNDPRIO
 """The priority of the peers of later binds and connects for what is sent, 1 to 16: peers with the
 lowest number get messages as long as they have room.
@@ -3081,6 +3194,10 @@ GSSAPI = SecurityMechanism.GSSAPI
 
 Source: zmq_gssapi(7)
 """
+ZMTP = WireProtocol.ZMTP
+"""The protocol of ZeroMQ."""
+SP = WireProtocol.SP
+"""The scalability protocols of nanomsg and nng."""
 GSSAPI_NT_HOSTBASED = GssapiNameType.HOSTBASED
 """A service at a host."""
 GSSAPI_NT_USER_NAME = GssapiNameType.USER_NAME
@@ -3309,6 +3426,7 @@ __all__ = [
     "BACKLOG",
     "BINDTODEVICE",
     "BLOCKY",
+    "BUS",
     "BUSY_POLL",
     "CHANNEL",
     "CLIENT",
@@ -3417,6 +3535,7 @@ __all__ = [
     "MAX_SOCKETS_DFLT",
     "MAX_SUBSCRIPTIONS",
     "MAX_SUBSCRIPTION_BYTES",
+    "MAX_TTL",
     "MECHANISM",
     "MEMORY_BUDGET",
     "METADATA",
@@ -3501,6 +3620,8 @@ __all__ = [
     "REQ",
     "REQ_CORRELATE",
     "REQ_RELAXED",
+    "RESEND_IVL",
+    "RESPONDENT",
     "ROUTER",
     "ROUTER_BEHAVIOR",
     "ROUTER_HANDOVER",
@@ -3521,6 +3642,7 @@ __all__ = [
     "SOCKS_PASSWORD",
     "SOCKS_PROXY",
     "SOCKS_USERNAME",
+    "SP",
     "SRCFD",
     "STALL_IVL",
     "STREAM",
@@ -3528,6 +3650,8 @@ __all__ = [
     "STREAM_NOTIFY",
     "SUB",
     "SUBSCRIBE",
+    "SURVEYOR",
+    "SURVEY_TIMEOUT",
     "TCP_ACCEPT_FILTER",
     "TCP_KEEPALIVE",
     "TCP_KEEPALIVE_CNT",
@@ -3559,6 +3683,7 @@ __all__ = [
     "VMCI_BUFFER_MIN_SIZE",
     "VMCI_BUFFER_SIZE",
     "VMCI_CONNECT_TIMEOUT",
+    "WIRE_PROTOCOL",
     "WSS_CERT_PEM",
     "WSS_HOSTNAME",
     "WSS_KEY_PEM",
@@ -3578,6 +3703,7 @@ __all__ = [
     "ZAP_DOMAIN",
     "ZAP_ENFORCE_DOMAIN",
     "ZERO_COPY_RECV",
+    "ZMTP",
     "ContextOption",
     "DeviceType",
     "Errno",
@@ -3592,4 +3718,5 @@ __all__ = [
     "SecurityMechanism",
     "SocketOption",
     "SocketType",
+    "WireProtocol",
 ]

@@ -494,6 +494,29 @@ class Socket(OptionCalls, TableMessages, Generic[ReturnT_co]):
 
         return SocketEvents(self._event_stream(events), timeout)
 
+    def open_context(self) -> _native.SocketContext:
+        """Opens a context: one of several requests or surveys of this socket at a time.
+
+        SURVEYOR and RESPONDENT have contexts, and so have REQ and REP with ``WIRE_PROTOCOL`` 1.
+
+        Returns:
+            A `SocketContext`. An asyncio socket returns one whose `send` and `recv` are
+            coroutines.
+
+        Raises:
+            ZMQError: ``ENOTSUP`` if this type has no contexts, ``ENOTSOCK`` if the socket is closed.
+
+        Example:
+            >>> with context.socket(zmq.SURVEYOR) as surveyor:
+            ...     with surveyor.open_context() as one, surveyor.open_context() as other:
+            ...         one.send(b"who?")
+            ...         other.send(b"where?")
+
+        Source:
+            nng's ``nng_ctx_open``
+        """
+        return _native.SocketContext(self)
+
     def disable_monitor(self) -> None:
         """Stops what `get_monitor_socket` started. The last event is ``EVENT_MONITOR_STOPPED``.
 

@@ -92,6 +92,12 @@ def test_asyncio(programs) -> None:
 
 
 @pytest.mark.zeroxide_only
+def test_survey(programs) -> None:
+    said = programs.run("survey.py", 3).splitlines()
+    assert said == ["sensor 1: 21 degrees", "sensor 2: 22 degrees"]
+
+
+@pytest.mark.zeroxide_only
 def test_curve(programs) -> None:
     received, answered, turned_away = programs.run("curve.py").splitlines()
     assert received == "the server received the secret recipe"

@@ -545,7 +545,7 @@ ROWS: list[tuple[Callable[[Any, Any], Any], type[BaseException] | str, str]] = [
         "ZMQError",
         "Operation not supported: only DISH joins groups, not PUSH",
     ),
-    (lambda zmq, c: c.socket(99), "ZMQError", "Invalid argument: there is no socket type 99"),
+    (lambda zmq, c: c.socket(90), "ZMQError", "Invalid argument: there is no socket type 90"),
     (
         lambda zmq, c: c.socket(zmq.PUSH).send_string(b"x"),
         TypeError,

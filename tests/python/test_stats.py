@@ -23,6 +23,7 @@ REASONS = {
     "no_memory",
     "too_large",
     "overrun",
+    "hops",
 }
 
 

@@ -19,9 +19,9 @@ mod zeroxide_extensions {
     #[pymodule_export]
     use zeroxide_native::_native;
 
-    /// The number of the socket type that [`add_bus`] adds.
+    /// The number of the socket type that [`add_mesh`] adds.
     #[pymodule_export]
-    const BUS: u8 = zeroxide_bus::NUMBER;
+    const MESH: u8 = zeroxide_mesh::NUMBER;
 
     /// The options of the mechanism that [`add_token`] adds.
     #[pymodule_export]
@@ -38,10 +38,10 @@ mod zeroxide_extensions {
         context.get().add_transport(Arc::new(Udp))
     }
 
-    /// Adds the pattern to a context, which can then create sockets of the type BUS.
+    /// Adds the pattern to a context, which can then create sockets of the type MESH.
     #[pyfunction]
-    fn add_bus(context: &Bound<'_, Context>) -> PyResult<()> {
-        context.get().add_pattern(&zeroxide_bus::PATTERN)
+    fn add_mesh(context: &Bound<'_, Context>) -> PyResult<()> {
+        context.get().add_pattern(&zeroxide_mesh::PATTERN)
     }
 
     /// Adds the mechanism to a context, whose sockets then have the options TOKEN_SERVER, TOKEN_NAME and TOKEN_SECRET.

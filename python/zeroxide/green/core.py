@@ -13,6 +13,7 @@ from gevent.hub import get_hub
 from gevent.socket import wait_read
 
 from .. import _checks, _native, as_zmq
+from .._closing import Closing
 from .._exports import exports_only
 from .._native import LastPart, arrow_messages, strerror
 from ..constants import (
@@ -283,6 +284,9 @@ class _Socket(_BlockingSocket[bytes]):
     ) -> "_SocketEvents":
         return _SocketEvents(self._event_stream(events), timeout)
 
+    def open_context(self) -> "_SocketContext":  # type: ignore[override]
+        return _SocketContext(super().open_context())
+
     def flush(self, timeout: float | None = None) -> None:
         # A mistake in the thread would also be printed by gevent.
         in_thread(super().flush, _checks.milliseconds(timeout))
@@ -304,6 +308,26 @@ class _Socket(_BlockingSocket[bytes]):
         for here in list((waiting or {}).values()):
             here.close()
         return left
+
+
+class _SocketContext(Closing):
+    """A context whose calls wait in a thread of gevent's pool."""
+
+    def __init__(self, context: _native.SocketContext) -> None:
+        self._context = context
+
+    @property
+    def closed(self) -> bool:
+        return self._context.closed
+
+    def send(self, data: Any, flags: int = 0) -> None:
+        in_thread(self._context.send, data, flags)
+
+    def recv(self, flags: int = 0) -> bytes:
+        return in_thread(self._context.recv, flags)
+
+    def close(self) -> None:
+        self._context.close()
 
 
 def _parts(given: Any) -> Any:

@@ -5,15 +5,19 @@ use zeroxide_proto::mechanisms::{self, MECHANISMS};
 use crate::transports;
 
 /// Whether a transport or a security mechanism is built in, by its name in lower case. `tcp` and `inproc` always are,
-/// and have no such name. `draft` stands for the socket types that are drafts in libzmq, which are always built in, too.
+/// and have no such name. `draft` stands for the socket types that are drafts in libzmq, and `sp` for the scalability protocols of nanomsg and nng. Both are always built in.
 /// [`Context::has`](crate::Context::has) also knows those that were added to a context.
 pub fn has(capability: &str) -> bool {
     let is_draft = capability == "draft";
+    let is_sp = capability == "sp";
     let is_transport = transports::is_capability(capability);
     let mut real = MECHANISMS
         .iter()
         .filter(|spec| **spec != mechanisms::none());
-    is_draft || is_transport || real.any(|spec| spec.name.to_ascii_lowercase() == capability)
+    is_draft
+        || is_sp
+        || is_transport
+        || real.any(|spec| spec.name.to_ascii_lowercase() == capability)
 }
 
 #[cfg(test)]
@@ -22,7 +26,9 @@ mod tests {
 
     #[test]
     fn capabilities_are_those_of_the_tables() {
-        for there in ["ipc", "udp", "tls", "tls+tcp", "curve", "plain", "draft"] {
+        for there in [
+            "ipc", "udp", "tls", "tls+tcp", "curve", "plain", "draft", "sp",
+        ] {
             assert!(has(there), "{there}");
         }
         for not_there in ["tcp", "inproc", "null", "CURVE", "gssapi", ""] {

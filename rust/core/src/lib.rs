@@ -315,8 +315,8 @@ pub use crate::patterns::{Counters, DropReason};
 pub use crate::poller::{PollItem, PollTarget, poll};
 pub use crate::proxy::{Proxy, SideStats};
 pub use crate::socket::{
-    EventStream, Events, FlushError, PeerStats, Receiving, SendError, Sending, Socket, SocketStats,
-    Wait,
+    EventStream, Events, FlushError, PeerStats, Receiving, SendError, Sending, Socket,
+    SocketContext, SocketStats, Wait,
 };
 #[cfg(feature = "futures")]
 pub use crate::socket::{MessageSink, MessageStream};
@@ -329,6 +329,7 @@ pub use zeroxide_proto::engine::PeerInfo;
 pub use zeroxide_proto::frame::{Frame, FrameKind};
 pub use zeroxide_proto::message::{GROUP_MAX, Message};
 pub use zeroxide_proto::socket_type::SocketType;
+pub use zeroxide_proto::sp;
 pub use zeroxide_proto::z85;
 
 #[cfg(zeroxide_shuttle)]

@@ -9,10 +9,13 @@
 //! not wait for the application's next call. The thread that posts such an event processes the mailbox itself if the
 //! lock is free. Otherwise the holder of the lock does, because it checks the mailbox again after unlocking.
 
+mod alarm;
 mod binding;
 mod calls;
 mod close;
+mod contexts;
 mod core;
+mod deadlines;
 mod endpoints;
 mod entries;
 mod events;
@@ -58,6 +61,7 @@ use crate::signal::{Signal, Woken, is_waking};
 pub use crate::socket::binding::{Attempt, SocketInternals};
 use crate::socket::calls::Source;
 pub use crate::socket::calls::{Receipt, Receipts};
+pub use crate::socket::contexts::SocketContext;
 use crate::socket::core::{Core, State};
 pub use crate::socket::events::Events;
 pub use crate::socket::explain::Direction;
@@ -193,9 +197,9 @@ impl Socket {
         self.core().spec()
     }
 
-    /// Returns the socket's type.
+    /// Returns the type with which the socket was created, whichever protocol it speaks.
     pub fn socket_type(&self) -> SocketType {
-        self.core().spec().socket_type
+        self.core().spec.socket_type
     }
 
     /// Whether the socket was closed.

@@ -4,7 +4,7 @@ use crate::command::MAX_COMMAND;
 use crate::error::{CloseReason, ProtocolError};
 use crate::frame::{Frame, FrameKind, INLINE_MAX};
 use crate::framing::v2::MORE;
-use crate::framing::{Framing, Header, v1, v2};
+use crate::framing::{Framing, Header, sp, v1, v2};
 use crate::mechanisms::Cipher;
 use crate::read_buffer::ReadBuffer;
 
@@ -190,6 +190,7 @@ impl Decoder {
         let data = self.input.bytes();
         let header = match self.framing {
             Framing::V1 => v1::parse_header(data)?,
+            Framing::Sp { typed } => sp::parse_header(data, typed)?,
             Framing::V2 | Framing::Raw => parse(data)?,
         };
         let Some(header) = header else {

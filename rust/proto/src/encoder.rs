@@ -1,11 +1,11 @@
 //! Encodes frames into batches: [`Encoder`] packs small frames into one reused buffer and keeps large bodies separate.
 //!
 //! A large body is not copied. The buffer is cut at its position, and the output is a list of slices: the buffer up to
-//! the cut, the body, the buffer up to the next cut, and so on.
+//! the cut, the body, the buffer up to the next cut, and so on. The file is long because a third of it is tests.
 
 use crate::frame::{Frame, INLINE_MAX};
 use crate::framing::v2::{COMMAND, HEADER_MAX, MORE};
-use crate::framing::{Framing, v1, v2};
+use crate::framing::{Framing, sp, v1, v2};
 use crate::mechanisms::{Cipher, Content};
 use crate::run;
 use bytes::{Buf, Bytes};
@@ -44,6 +44,8 @@ pub(crate) struct Encoder {
     messages_sent: u64,
     /// Whether the last data frame announced another one.
     in_message: bool,
+    /// The frames before the last one of a message, if the framing joins them.
+    joined: Vec<u8>,
 }
 
 impl Encoder {
@@ -58,6 +60,7 @@ impl Encoder {
             ends: VecDeque::new(),
             messages_sent: 0,
             in_message: false,
+            joined: Vec::new(),
         }
     }
 
@@ -91,8 +94,26 @@ impl Encoder {
     /// Adds a frame of a message.
     #[inline]
     pub(crate) fn put_data(&mut self, frame: Frame) {
+        if matches!(self.framing, Framing::Sp { .. }) {
+            return self.put_joined(frame);
+        }
         let more = frame.more();
         self.put(if more { MORE } else { 0 }, &[], frame);
+        self.note_frame(more);
+    }
+
+    /// Adds a frame of a message that has no frames on the wire: the header that a pattern has put before the body, or
+    /// the body, which comes last.
+    fn put_joined(&mut self, frame: Frame) {
+        let more = frame.more();
+        if more {
+            self.joined.extend_from_slice(&frame);
+        } else {
+            let mut joined = std::mem::take(&mut self.joined);
+            self.put(0, &joined, frame);
+            joined.clear();
+            self.joined = joined;
+        }
         self.note_frame(more);
     }
 
@@ -215,6 +236,7 @@ impl Encoder {
         match self.framing {
             Framing::V2 => v2::put_header(&mut self.buffer, flags, size),
             Framing::V1 => v1::put_header(&mut self.buffer, flags & MORE != 0, size),
+            Framing::Sp { typed } => sp::put_header(&mut self.buffer, typed, size),
             Framing::Raw => {}
         }
     }
@@ -318,6 +340,7 @@ impl Encoder {
             self.buffer = Vec::new();
             self.bodies = VecDeque::new();
             self.ends = VecDeque::new();
+            self.joined.shrink_to_fit();
         }
     }
 
@@ -328,6 +351,7 @@ impl Encoder {
         self.sent = 0;
         self.bodies.clear();
         self.ends.clear();
+        self.joined = Vec::new();
     }
 }
 
@@ -389,6 +413,35 @@ mod tests {
         for framing in [Framing::V1, Framing::Raw] {
             assert!(!Encoder::new(framing).put_small(&Frame::new()));
         }
+    }
+
+    #[test]
+    fn frames_of_the_scalability_protocols_are_joined() {
+        for (typed, kind) in [(false, &b""[..]), (true, b"\x01")] {
+            let mut encoder = Encoder::new(Framing::Sp { typed });
+            put(&mut encoder, b"head", true);
+            assert!(encoder.in_message() && encoder.backlog() == 0);
+            put(&mut encoder, b"er", true);
+            put(&mut encoder, b"body", false);
+            put(&mut encoder, b"", false);
+            let expected = [
+                kind,
+                b"\0\0\0\0\0\0\0\x0aheaderbody",
+                kind,
+                b"\0\0\0\0\0\0\0\0",
+            ];
+            assert_eq!(sent(&encoder), expected.concat());
+            let all = encoder.backlog();
+            encoder.transmitted(all);
+            assert_eq!(encoder.messages_sent(), 2);
+        }
+        let mut encoder = Encoder::new(Framing::Sp { typed: false });
+        let body = Bytes::from(vec![7; GATHER_MIN]);
+        put(&mut encoder, b"head", true);
+        encoder.put_data(Frame::from_bytes(body.clone()));
+        let mut slices = Vec::new();
+        encoder.poll_transmit(&mut slices, usize::MAX);
+        assert_eq!(slices[1].as_ptr(), body.as_ptr());
     }
 
     #[test]

@@ -13,6 +13,7 @@ use crate::framing::Framing;
 use crate::greeting::{self, Greeting};
 use crate::mechanisms::{Credentials, MechanismConfig, Random, Verdict, system_random};
 use crate::socket_type::SocketType;
+use crate::sp;
 use bytes::Bytes;
 use handshake::Negotiation;
 use heartbeat::Heartbeat;
@@ -75,6 +76,8 @@ pub struct EngineConfig {
     pub resource: Bytes,
     /// No ZMTP: every read is a frame, and every frame is sent unchanged.
     pub raw: bool,
+    /// For the scalability protocols: whether the type of a message comes before its length, as over ipc.
+    pub typed: bool,
 }
 
 impl EngineConfig {
@@ -101,6 +104,7 @@ impl EngineConfig {
             properties: Vec::new(),
             resource: Bytes::new(),
             raw: socket_type.is_raw(),
+            typed: false,
         }
     }
 }
@@ -112,9 +116,9 @@ pub struct PeerInfo {
     pub socket_type: Option<SocketType>,
     /// Its routing id; empty if it has none.
     pub routing_id: Bytes,
-    /// The version used with it, major and minor; zero for a raw peer.
+    /// The version used with it, major and minor; zero for a peer that does not speak ZMTP.
     pub version: (u8, u8),
-    /// The security mechanism; empty for a raw peer.
+    /// The security mechanism; empty for a peer that does not speak ZMTP.
     pub mechanism: &'static str,
     /// Its user id, if an authenticator or the mechanism provided one.
     pub user_id: Option<String>,
@@ -138,7 +142,8 @@ pub enum Event {
     Closed(CloseReason),
 }
 
-/// One side of one ZMTP connection. Bytes and a clock are inputs, bytes and events are outputs.
+/// One side of one connection, which speaks ZMTP, or the [scalability protocols](crate::sp) if its socket type does.
+/// Bytes and a clock are inputs, bytes and events are outputs.
 ///
 /// The methods come in three families. *Inputs* are [`handle_input`](Engine::handle_input),
 /// [`handle_eof`](Engine::handle_eof), [`handle_timeout`](Engine::handle_timeout),
@@ -218,10 +223,12 @@ pub struct Engine {
 /// ```text
 /// Greeting --> Mechanism --> Traffic --> Closed      ZMTP 3
 ///    |  `----> RoutingId -----^                      ZMTP 1.0 and 2.0
+/// Opening ---------------------^                      the scalability protocols
 ///    `-- raw connections start in Traffic            any state may go to Closed
 /// ```
 enum State {
     Greeting(Greeting),
+    Opening,
     RoutingId(greeting::Peer),
     Mechanism(Negotiation),
     Traffic,
@@ -233,6 +240,10 @@ impl Engine {
     pub fn new(config: EngineConfig, now: Instant) -> Engine {
         let framing = if config.raw {
             Framing::Raw
+        } else if config.socket_type.is_sp() {
+            Framing::Sp {
+                typed: config.typed,
+            }
         } else {
             Framing::V2
         };
@@ -254,12 +265,17 @@ impl Engine {
                 .handshake_ivl
                 .filter(|after| !after.is_zero())
                 .and_then(|after| now.checked_add(after));
-            State::Greeting(Greeting::new(
-                config.socket_type,
-                config.mechanism.spec.name,
-                &config.routing_id,
-                &mut encoder,
-            ))
+            if config.socket_type.is_sp() {
+                encoder.put_raw(&sp::opening(config.socket_type));
+                State::Opening
+            } else {
+                State::Greeting(Greeting::new(
+                    config.socket_type,
+                    config.mechanism.spec.name,
+                    &config.routing_id,
+                    &mut encoder,
+                ))
+            }
         };
         Engine {
             decoder: Decoder::new(framing, limits, config.in_batch),
@@ -345,7 +361,7 @@ impl Engine {
         self.eof = true;
         match self.state {
             State::Traffic => {}
-            State::Greeting(_) => self.close(CloseReason::NotGreeted),
+            State::Greeting(_) | State::Opening => self.close(CloseReason::NotGreeted),
             _ => self.close(CloseReason::PeerClosed),
         }
     }

@@ -96,6 +96,20 @@ pub enum ProtocolError {
         /// The mechanism in the peer's greeting.
         theirs: String,
     },
+    /// The peer does not open the connection as the scalability protocols do.
+    #[error(
+        "expected the opening of the scalability protocols, got {got:#04x} as its byte {at}{}",
+        if *at == 0 && *got == 0xff { ": the peer speaks ZMTP" } else { "" }
+    )]
+    NoOpening {
+        /// The position of the first wrong byte.
+        at: usize,
+        /// The byte.
+        got: u8,
+    },
+    /// A message of the scalability protocols over ipc has an unknown type.
+    #[error("expected a message of type 1, got type {0}")]
+    MessageType(u8),
     /// The two socket types may not talk to each other.
     #[error("a {ours} socket cannot talk to a {theirs:?} socket")]
     SocketType {
@@ -175,6 +189,8 @@ impl ProtocolError {
         const MECHANISM_MISMATCH: u32 = 0x1100_0002;
         match self {
             ProtocolError::VersionTooOld { .. }
+            | ProtocolError::NoOpening { .. }
+            | ProtocolError::MessageType(_)
             | ProtocolError::FrameFlags(_)
             | ProtocolError::FrameEmpty
             | ProtocolError::FrameLength(_)

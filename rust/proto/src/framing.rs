@@ -2,6 +2,7 @@
 
 use crate::error::ProtocolError;
 
+pub(crate) mod sp;
 pub(crate) mod v1;
 pub(crate) mod v2;
 
@@ -14,6 +15,8 @@ pub(crate) enum Framing {
     V2,
     /// No framing: each read is a frame.
     Raw,
+    /// The scalability protocols: the length of a whole message, after its type if `typed`.
+    Sp { typed: bool },
 }
 
 /// The start of a frame.

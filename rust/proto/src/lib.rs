@@ -1,4 +1,4 @@
-//! ZMTP without I/O. Bytes and a clock are inputs, bytes and events are outputs.
+//! ZMTP and the scalability protocols without I/O. Bytes and a clock are inputs, bytes and events are outputs.
 //!
 //! An [`Engine`] is one side of one connection, as a value. It never reads a clock or a descriptor: its driver passes
 //! in the received bytes and the time, and takes the events, the bytes to send and the next deadline. Even random bytes
@@ -7,7 +7,8 @@
 //! shows the loop.
 //!
 //! The parts of the engine, from the wire inwards, are the receive buffer and the decoder, the greeting, the security
-//! mechanisms (one file each in [`mechanisms`]), and the traffic after them. It uses [`Frame`] and [`Message`],
+//! mechanisms (one file each in [`mechanisms`]), and the traffic after them. The scalability protocols ([`sp`]) have a
+//! handshake and a framing of their own; the rest of the engine is the same. It uses [`Frame`] and [`Message`],
 //! [`SocketType`], the matchers for subscriptions in [`subscription`], and endpoints in [`endpoint`]. The datagrams of udp,
 //! which need no engine, are in [`datagram`].
 //!
@@ -33,6 +34,7 @@ pub mod message;
 mod read_buffer;
 pub mod run;
 pub mod socket_type;
+pub mod sp;
 pub mod subscription;
 pub mod z85;
 

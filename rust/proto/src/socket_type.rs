@@ -10,9 +10,9 @@ use std::hash::{Hash, Hasher};
 /// ```
 /// use zeroxide_proto::socket_type::{SocketType, TypeFacts};
 ///
-/// static FACTS: TypeFacts = TypeFacts::new("BUS", 128, || &[BUS]);
-/// const BUS: SocketType = SocketType::Other(&FACTS);
-/// assert!(BUS.compatible(BUS) && !BUS.compatible(SocketType::Pair));
+/// static FACTS: TypeFacts = TypeFacts::new("MESH", 128, || &[MESH]);
+/// const MESH: SocketType = SocketType::Other(&FACTS);
+/// assert!(MESH.compatible(MESH) && !MESH.compatible(SocketType::Pair));
 /// ```
 #[derive(Debug)]
 pub struct TypeFacts {
@@ -32,6 +32,8 @@ pub struct TypeFacts {
     pub raw: bool,
     /// Whether it speaks no ZMTP, only datagrams.
     pub datagrams: bool,
+    /// Whether it speaks the scalability protocols instead of ZMTP. The number is then that of its protocol there.
+    pub sp: bool,
 }
 
 impl TypeFacts {
@@ -50,6 +52,7 @@ impl TypeFacts {
             has_groups: false,
             raw: false,
             datagrams: false,
+            sp: false,
         }
     }
 }
@@ -203,12 +206,13 @@ impl SocketType {
         self.peers().iter().find(|peer| peer.id() == id).copied()
     }
 
-    /// Whether the two types may communicate: each lists the name of the other, as their handshake would find. STREAM
-    /// and DGRAM speak no ZMTP and are compatible with no type.
+    /// Whether the two types may communicate: they speak the same protocol, and each lists the name of the other, as
+    /// their handshake would find. STREAM and DGRAM speak no ZMTP and are compatible
+    /// with no type.
     pub fn compatible(self, peer: SocketType) -> bool {
         let lists =
             |one: SocketType, other: SocketType| one.peer_named(other.name().as_bytes()).is_some();
-        lists(self, peer) && lists(peer, self)
+        self.is_sp() == peer.is_sp() && lists(self, peer) && lists(peer, self)
     }
 
     /// Whether the type sends a routing id to its peer.
@@ -234,6 +238,11 @@ impl SocketType {
     /// Whether the type speaks no ZMTP, only datagrams.
     pub const fn is_datagram(self) -> bool {
         self.facts().datagrams
+    }
+
+    /// Whether the type speaks the [scalability protocols](crate::sp) instead of ZMTP.
+    pub const fn is_sp(self) -> bool {
+        self.facts().sp
     }
 }
 

@@ -39,6 +39,7 @@ mod pipeline;
 mod poller;
 mod reclaimer;
 mod socket;
+mod socket_context;
 mod undelivered;
 
 pub use crate::context::Context;
@@ -105,6 +106,8 @@ pub mod _native {
     use super::socket::last_part::LastPart;
     #[pymodule_export]
     use super::socket::rows::{arrow_messages, arrow_rows};
+    #[pymodule_export]
+    use super::socket_context::SocketContext;
 
     #[pymodule_export]
     #[allow(non_upper_case_globals)]

@@ -42,6 +42,15 @@ pub(crate) const MAX_SUBSCRIPTIONS: usize = 1 << 22;
 /// The default of MAX_SUBSCRIPTION_BYTES, the maximum total size of these topics.
 pub(crate) const MAX_SUBSCRIPTION_BYTES: usize = 64 << 20;
 
+/// The default of RESEND_IVL, the time after which a request over SP is sent again: nanomsg's.
+pub(crate) const RESEND_IVL: Duration = Duration::from_secs(60);
+
+/// The default of SURVEY_TIMEOUT, the time in which the answers to a survey are received: nanomsg's.
+pub(crate) const SURVEY_TIMEOUT: Duration = Duration::from_secs(1);
+
+/// The default of MAX_TTL, the maximum number of sockets that a message may have passed: nanomsg's.
+pub(crate) const MAX_TTL: u8 = 8;
+
 /// The value of an option, as it is set or read.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Value {
@@ -159,6 +168,14 @@ pub struct Options {
     pub max_subscription_bytes: usize,
     /// MAXMSGSIZE: `None` = no limit.
     pub max_msg_size: Option<u64>,
+    /// WIRE_PROTOCOL: 0 = ZMTP, 1 = the scalability protocols.
+    pub wire_protocol: i32,
+    /// RESEND_IVL: the time after which a request over SP is sent again; `None` = never.
+    pub resend_ivl: Option<Duration>,
+    /// SURVEY_TIMEOUT: the time in which the answers to a survey are received; `None` = no limit.
+    pub survey_timeout: Option<Duration>,
+    /// MAX_TTL: the maximum number of sockets that a message may have passed.
+    pub max_ttl: u8,
 
     /// RECONNECT_IVL: the delay before the next attempt; `None` = no further attempt.
     pub reconnect_ivl: Option<Duration>,
@@ -263,6 +280,10 @@ impl Options {
             max_subscriptions: MAX_SUBSCRIPTIONS,
             max_subscription_bytes: MAX_SUBSCRIPTION_BYTES,
             max_msg_size: None,
+            wire_protocol: socket_type.is_sp().into(),
+            resend_ivl: Some(RESEND_IVL),
+            survey_timeout: Some(SURVEY_TIMEOUT),
+            max_ttl: MAX_TTL,
             reconnect_ivl: Some(Duration::from_millis(100)),
             reconnect_ivl_max: None,
             reconnect_stop: 0,
@@ -365,6 +386,9 @@ impl Options {
     /// # Errors
     /// `Invalid`, naming the mechanism's missing or wrong setting.
     pub(crate) fn complete(self: &Arc<Options>) -> Result<Arc<Options>> {
+        if self.pattern.sp {
+            self.security.check_sp()?;
+        }
         let mut complete = self.clone();
         for (option, value) in self.security.check(self.is_raw())? {
             let security = &mut Arc::make_mut(&mut complete).security;

@@ -1,5 +1,7 @@
 //! Options that concern routing, which the socket passes to its pattern at once.
 
+use std::time::Duration;
+
 use bytes::Bytes;
 
 use super::{OptionRow, Value};
@@ -47,6 +49,12 @@ pub enum PatternOption {
     ReqCorrelate(bool),
     /// REQ_RELAXED: allow a new request before the reply to the last one.
     ReqRelaxed(bool),
+    /// RESEND_IVL: the time after which a request is sent again; `None` = never.
+    ResendIvl(Option<Duration>),
+    /// SURVEY_TIMEOUT: the time in which answers are received; `None` = no limit.
+    SurveyTimeout(Option<Duration>),
+    /// MAX_TTL: the maximum number of sockets that a message may have passed.
+    MaxTtl(u8),
     /// STREAM_NOTIFY: an empty message when a peer comes and goes.
     StreamNotify(bool),
 }
@@ -60,6 +68,8 @@ pub(crate) struct PatternFacts {
     pub(crate) eager: bool,
     /// Whether messages are sent to the names that peers have chosen.
     pub(crate) addresses_names: bool,
+    /// Whether the sockets speak the scalability protocols.
+    pub(crate) sp: bool,
 }
 
 impl OptionRow {

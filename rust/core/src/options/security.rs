@@ -137,6 +137,26 @@ impl Security {
         Ok(found.into_iter().filter_map(with_number).collect())
     }
 
+    /// Checks that no security is expected, because the scalability protocols have none.
+    ///
+    /// # Errors
+    /// `Invalid`, naming the setting.
+    pub(super) fn check_sp(&self) -> Result<()> {
+        let setting = if self.mechanism != mechanisms::none() {
+            self.mechanism.name
+        } else if self.gate.is_some() {
+            "an allow-list"
+        } else if !self.zap_domain.is_empty() || self.enforce_domain {
+            "ZAP_DOMAIN"
+        } else {
+            return Ok(());
+        };
+        let text = format!(
+            "the scalability protocols (WIRE_PROTOCOL 1) have no security mechanism, but this socket has {setting}"
+        );
+        Err(Error::with(ErrorKind::Invalid, text))
+    }
+
     /// The mechanism with its parameters.
     fn config(&self) -> MechanismConfig {
         let parameter = |setting: &Setting| {

@@ -446,6 +446,24 @@ macro_rules! socket_options {
             1027 TLS_ALPN [tls_alpn, set_tls_alpn: text]: Str, "The protocols that TLS peers negotiate with ALPN, separated by commas; empty = none."
                 .length(0, 1024)
                 .str(|o| o.tls.alpn.as_bytes(), |o, v| o.tls_mut().alpn = v.to_owned()),
+            1030 WIRE_PROTOCOL [wire_protocol, set_wire_protocol: i32]: Int, "What the socket speaks with its peers: 0 ZMTP, 1 the scalability protocols of nanomsg and nng. Set it before all else; PAIR, PUB, SUB, REQ, REP, PUSH and PULL speak either."
+                .range(0, 1)
+                .int(|o| o.wire_protocol.into(), |o, v| o.wire_protocol = v as i32),
+            1031 RESEND_IVL [resend_ivl, set_resend_ivl: ms(0)]: Int, "When a request over the scalability protocols is sent again, to the next peer, if no reply has come, in ms; 0 = never."
+                .of_patterns()
+                .range(0, INT)
+                .pattern(|v| PatternOption::ResendIvl(duration(count(v) as i64, 0)))
+                .int(|o| millis(o.resend_ivl, 0), |o, v| o.resend_ivl = duration(v, 0)),
+            1032 SURVEY_TIMEOUT [survey_timeout, set_survey_timeout: ms(0)]: Int, "How long the answers to a survey are received, in ms; 0 = no limit."
+                .of_patterns()
+                .range(0, INT)
+                .pattern(|v| PatternOption::SurveyTimeout(duration(count(v) as i64, 0)))
+                .int(|o| millis(o.survey_timeout, 0), |o, v| o.survey_timeout = duration(v, 0)),
+            1033 MAX_TTL [max_ttl, set_max_ttl: u8]: Int, "How many sockets a request or a survey may have passed; one that has passed more is dropped, because it may travel in a circle."
+                .of_patterns()
+                .range(1, 255)
+                .pattern(|v| PatternOption::MaxTtl(count(v) as u8))
+                .int(|o| o.max_ttl.into(), |o, v| o.max_ttl = v as u8),
         }
     };
 }

@@ -10,10 +10,20 @@ use crate::patterns::{Pattern, PatternSpec, single_part};
 use crate::pipe::PipeId;
 
 /// A PAIR, and a message that was received from it, but not returned to the application yet.
-#[derive(Default)]
-struct Channel {
+pub(super) struct Channel {
+    socket_type: SocketType,
     pair: Pair,
     found: Option<(Message, Option<PipeId>)>,
+}
+
+impl Channel {
+    pub(super) fn new(socket_type: SocketType) -> Channel {
+        Channel {
+            socket_type,
+            pair: Pair::default(),
+            found: None,
+        }
+    }
 }
 
 impl Pattern for Channel {
@@ -42,7 +52,7 @@ impl Pattern for Channel {
     }
 
     fn send(&mut self, pipes: &mut PipeSet, message: &mut Message) -> Result<()> {
-        single_part::check(message, SocketType::Channel)?;
+        single_part::check(message, self.socket_type)?;
         self.pair.send(pipes, message)
     }
 
@@ -77,7 +87,9 @@ impl Pattern for Channel {
 
 pub(super) static CHANNEL: PatternSpec = PatternSpec {
     single_part: true,
-    ..PatternSpec::new(SocketType::Channel, || Box::new(Channel::default()))
+    ..PatternSpec::new(SocketType::Channel, || {
+        Box::new(Channel::new(SocketType::Channel))
+    })
 };
 
 #[cfg(test)]

@@ -11,7 +11,7 @@ use crate::patterns::{Pattern, PatternSpec, Priority};
 use crate::pipe::PipeId;
 
 #[derive(Default)]
-struct Gather {
+pub(super) struct Gather {
     inbound: Sieve,
 }
 

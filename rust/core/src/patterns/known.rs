@@ -86,20 +86,20 @@ mod tests {
         }
     }
 
-    static FACTS: TypeFacts = TypeFacts::new("BUS", 128, || &[]);
-    static BUS: PatternSpec = spec(&FACTS);
+    static FACTS: TypeFacts = TypeFacts::new("MESH", 128, || &[]);
+    static MESH: PatternSpec = spec(&FACTS);
 
     #[test]
     fn an_added_pattern_is_found_by_type_and_number() {
         let patterns = Patterns::new();
-        let error = patterns.find(BUS.socket_type).err().unwrap();
+        let error = patterns.find(MESH.socket_type).err().unwrap();
         assert_eq!(error.kind(), ErrorKind::Invalid);
-        assert!(error.to_string().contains("BUS (128)"), "{error}");
+        assert!(error.to_string().contains("MESH (128)"), "{error}");
         assert_eq!(patterns.numbered(128), None);
-        patterns.add(&BUS).unwrap();
+        patterns.add(&MESH).unwrap();
         let found = patterns.find(SocketType::Other(&FACTS)).unwrap();
-        assert!(std::ptr::eq(found, &BUS));
-        assert_eq!(patterns.numbered(128), Some(BUS.socket_type));
+        assert!(std::ptr::eq(found, &MESH));
+        assert_eq!(patterns.numbered(128), Some(MESH.socket_type));
         for socket_type in SocketType::ALL {
             let number = i32::from(socket_type.id());
             assert_eq!(patterns.numbered(number), Some(*socket_type));
@@ -111,7 +111,7 @@ mod tests {
 
     #[test]
     fn taken_names_and_numbers_are_refused() {
-        static SAME_NAME: TypeFacts = TypeFacts::new("BUS", 129, || &[]);
+        static SAME_NAME: TypeFacts = TypeFacts::new("MESH", 129, || &[]);
         static BUILT_IN_NAME: TypeFacts = TypeFacts::new("PUSH", 129, || &[]);
         static SAME_NUMBER: TypeFacts = TypeFacts::new("TRAM", 128, || &[]);
         static BUILT_IN_NUMBER: TypeFacts = TypeFacts::new("TRAM", 8, || &[]);
@@ -123,12 +123,12 @@ mod tests {
             spec(&BUILT_IN_NUMBER),
         ];
         let patterns = Patterns::new();
-        patterns.add(&BUS).unwrap();
+        patterns.add(&MESH).unwrap();
         let texts = [
-            "called BUS already",
-            "called BUS already",
+            "called MESH already",
+            "called MESH already",
             "called PUSH already",
-            "its number 128 is that of BUS",
+            "its number 128 is that of MESH",
             "its number 8 is that of PUSH",
         ];
         for (spec, text) in SPECS.iter().zip(texts) {

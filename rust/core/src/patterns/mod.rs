@@ -165,10 +165,13 @@ mod req;
 mod router;
 mod scatter;
 mod server;
+mod sp;
 mod stream;
 mod subscribe;
 mod xpub;
 mod xsub;
+
+use std::time::Instant;
 
 use bytes::Bytes;
 use zeroxide_proto::frame::Frame;
@@ -351,6 +354,28 @@ pub trait Pattern: Send {
         Err(Error::new(ErrorKind::NotSupported))
     }
 
+    /// When [`handle_timeout`](Self::handle_timeout) is due; `None` if no deadline is set. Asked after each call that has
+    /// succeeded, if [`PatternSpec::timed`] is set.
+    fn poll_timeout(&self) -> Option<Instant> {
+        None
+    }
+
+    /// Deadlines up to `now` have passed. This may come late.
+    fn handle_timeout(&mut self, pipes: &mut PipeSet, now: Instant) {
+        let _ = (pipes, now);
+    }
+
+    /// The calls from now on belong to this context of the socket; 0 is the socket itself. Returns false if the pattern
+    /// has no contexts.
+    fn enter(&mut self, context: u64) -> bool {
+        context == 0
+    }
+
+    /// A context has ended.
+    fn end_context(&mut self, pipes: &mut PipeSet, context: u64) {
+        let _ = (pipes, context);
+    }
+
     /// The routing id that the pattern gave to its newest connection (STREAM's readable ROUTING_ID).
     fn newest_routing_id(&self) -> Option<Bytes> {
         None
@@ -389,6 +414,20 @@ pub(crate) static PATTERNS: &[&PatternSpec] = &[
     &dgram::DGRAM,
     &peer::PEER,
     &channel::CHANNEL,
+    &sp::SURVEYOR,
+    &sp::RESPONDENT,
+    &sp::BUS,
+];
+
+/// The patterns that take the place of those of the same name when a socket speaks the scalability protocols.
+static OVER_SP: &[&PatternSpec] = &[
+    &sp::PAIR,
+    &sp::PUB,
+    &sp::SUB,
+    &sp::REQ,
+    &sp::REP,
+    &sp::PUSH,
+    &sp::PULL,
 ];
 
 #[cfg(test)]

@@ -56,11 +56,13 @@ pub enum DropReason {
     /// It was a datagram for which the kernel had no room, because the socket was at its high-water mark or its thread was
     /// busy.
     Overrun,
+    /// It had passed more sockets than MAX_TTL allows, as messages do that travel in a circle.
+    Hops,
 }
 
 impl DropReason {
     /// Every reason, in the order of the counters.
-    pub const ALL: [DropReason; 17] = [
+    pub const ALL: [DropReason; 18] = [
         DropReason::HighWater,
         DropReason::NoPeer,
         DropReason::Unroutable,
@@ -78,6 +80,7 @@ impl DropReason {
         DropReason::NoMemory,
         DropReason::TooLarge,
         DropReason::Overrun,
+        DropReason::Hops,
     ];
 
     /// The name used in statistics.
@@ -100,6 +103,7 @@ impl DropReason {
             DropReason::NoMemory => "no_memory",
             DropReason::TooLarge => "too_large",
             DropReason::Overrun => "overrun",
+            DropReason::Hops => "hops",
         }
     }
 }

@@ -9,10 +9,19 @@ use crate::patterns::pipe_set::{DropReason, PipeSet};
 use crate::patterns::{Pattern, PatternSpec, Priority, single_part};
 use crate::pipe::PipeId;
 
-/// The behaviour of PUSH and SCATTER. SCATTER sends single parts only.
-#[derive(Default)]
+/// The behaviour of PUSH and SCATTER. SCATTER sends single parts only, and so does PUSH over the scalability protocols.
 pub(super) struct Push<const SINGLE_PART: bool> {
+    socket_type: SocketType,
     outbound: LoadBalancer,
+}
+
+impl<const SINGLE_PART: bool> Push<SINGLE_PART> {
+    pub(super) fn new(socket_type: SocketType) -> Push<SINGLE_PART> {
+        Push {
+            socket_type,
+            outbound: LoadBalancer::default(),
+        }
+    }
 }
 
 impl<const SINGLE_PART: bool> Pattern for Push<SINGLE_PART> {
@@ -45,7 +54,7 @@ impl<const SINGLE_PART: bool> Pattern for Push<SINGLE_PART> {
 
     fn send(&mut self, pipes: &mut PipeSet, message: &mut Message) -> Result<()> {
         if SINGLE_PART {
-            single_part::check(message, SocketType::Scatter)?;
+            single_part::check(message, self.socket_type)?;
         }
         self.outbound.send(pipes, message)
     }
@@ -66,7 +75,9 @@ impl<const SINGLE_PART: bool> Pattern for Push<SINGLE_PART> {
 pub(super) static PUSH: PatternSpec = PatternSpec {
     can_recv: false,
     conflates: true,
-    ..PatternSpec::new(SocketType::Push, || Box::new(Push::<false>::default()))
+    ..PatternSpec::new(SocketType::Push, || {
+        Box::new(Push::<false>::new(SocketType::Push))
+    })
 };
 
 #[cfg(test)]

@@ -5,6 +5,7 @@ mod inside;
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
 
 use bytes::Bytes;
 use zeroxide_proto::engine::PeerInfo;
@@ -301,6 +302,12 @@ impl Rig {
             }
             self.pipes.flush();
         }
+    }
+
+    /// Time has passed: deadlines up to `now` are due.
+    pub fn handle_timeout(&mut self, now: Instant) {
+        self.pattern.handle_timeout(&mut self.pipes, now);
+        self.finish_call();
     }
 
     // ---- results ---------------------------------------------------------------------------

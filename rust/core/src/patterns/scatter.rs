@@ -8,7 +8,9 @@ use crate::patterns::push::Push;
 pub(super) static SCATTER: PatternSpec = PatternSpec {
     can_recv: false,
     single_part: true,
-    ..PatternSpec::new(SocketType::Scatter, || Box::new(Push::<true>::default()))
+    ..PatternSpec::new(SocketType::Scatter, || {
+        Box::new(Push::<true>::new(SocketType::Scatter))
+    })
 };
 
 #[cfg(test)]

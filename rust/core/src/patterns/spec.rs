@@ -4,7 +4,7 @@ use zeroxide_proto::socket_type::SocketType;
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::options::{OptionRow, PatternFacts, PatternOption, Value};
-use crate::patterns::{PATTERNS, Pattern};
+use crate::patterns::{OVER_SP, PATTERNS, Pattern};
 
 /// The description of a pattern, independent of sockets. A pattern states what differs from [`PatternSpec::new`]:
 ///
@@ -51,6 +51,8 @@ pub struct PatternSpec {
     pub addresses_names: bool,
     /// Whether messages are addressed to numbers, which the pattern assigns to its peers as their routing ids.
     pub numbers_peers: bool,
+    /// Whether it has deadlines: see [`Pattern::poll_timeout`].
+    pub timed: bool,
     /// The numbers of the options that concern its routing, out of those in [`ids`](crate::ids). It is notified of them
     /// by [`Pattern::set`].
     pub options: &'static [i32],
@@ -84,6 +86,7 @@ impl PatternSpec {
             dialogue: Dialogue::Free,
             addresses_names: false,
             numbers_peers: false,
+            timed: false,
             options: &[],
         }
     }
@@ -97,7 +100,14 @@ impl PatternSpec {
             ),
             eager: self.eager,
             addresses_names: self.addresses_names,
+            sp: self.socket_type.is_sp(),
         }
+    }
+
+    /// The pattern of this type over the scalability protocols; `None` if there is none.
+    pub(crate) fn over_sp(&self) -> Option<&'static PatternSpec> {
+        let mut all = OVER_SP.iter().copied();
+        all.find(|spec| spec.socket_type.name() == self.socket_type.name())
     }
 
     /// Checks that sockets of this type have an option.
@@ -109,15 +119,16 @@ impl PatternSpec {
             return Ok(());
         }
         let owners: Vec<_> = row.sockets().iter().map(|owner| owner.name()).collect();
-        Err(Error::with(
-            ErrorKind::Invalid,
-            format!(
-                "{} is an option of {}, not of {}",
-                row.name,
-                owners.join(" and "),
-                self.socket_type
-            ),
-        ))
+        let (name, socket_type) = (row.name, self.socket_type);
+        let text = if !owners.contains(&socket_type.name()) {
+            let owners = owners.join(" and ");
+            format!("{name} is an option of {owners}, not of {socket_type}")
+        } else if socket_type.is_sp() {
+            format!("{name} is an option of {socket_type} over ZMTP, but WIRE_PROTOCOL is 1")
+        } else {
+            format!("{name} is an option of {socket_type} with WIRE_PROTOCOL 1, set before it")
+        };
+        Err(Error::with(ErrorKind::Invalid, text))
     }
 
     /// Converts an option for the pattern; `None` if the option does not concern it.
@@ -135,9 +146,10 @@ impl OptionRow {
         if !self.of_patterns {
             return Vec::new();
         }
+        let has = |spec: &PatternSpec| spec.options.contains(&self.id);
         let specs = PATTERNS.iter();
         specs
-            .filter(|spec| spec.options.contains(&self.id))
+            .filter(|spec| has(spec) || spec.over_sp().is_some_and(has))
             .map(|spec| spec.socket_type)
             .collect()
     }

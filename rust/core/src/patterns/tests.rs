@@ -13,7 +13,8 @@ fn every_type_has_its_row() {
     for socket_type in SocketType::ALL {
         assert_eq!(spec(*socket_type).socket_type, *socket_type);
     }
-    assert_eq!(PATTERNS.len(), SocketType::ALL.len());
+    // BUS, SURVEYOR and RESPONDENT are not ZeroMQ's.
+    assert_eq!(PATTERNS.len(), SocketType::ALL.len() + 3);
 }
 
 fn spec(socket_type: SocketType) -> &'static PatternSpec {

@@ -143,7 +143,7 @@ impl Core {
     #[inline]
     fn finish_call(&self, state: &mut State, done: bool) {
         self.settle(state);
-        self.end_turn(done);
+        self.end_turn(state, done);
         self.level(state);
     }
 
@@ -238,7 +238,7 @@ impl Core {
     /// Called after several messages were sent or received: publishes those that were written.
     pub(super) fn end_run(&self, state: &mut State, done: bool) {
         self.settle(state);
-        self.end_turn(done);
+        self.end_turn(state, done);
         self.level(state);
     }
 
@@ -252,7 +252,7 @@ impl Core {
             self.process(state);
         }
         if let Some(returned) = state.returned.pop_front() {
-            self.end_turn(true);
+            self.end_turn(state, true);
             self.level(state);
             *message = returned.message;
             return Ok(Source::Returned(returned.order, returned.peer));
@@ -267,9 +267,12 @@ impl Core {
 
     /// If sending and receiving take turns, a call of one thread may allow the call for which another thread waits.
     #[inline]
-    fn end_turn(&self, done: bool) {
+    fn end_turn(&self, state: &mut State, done: bool) {
         if done && self.spec.dialogue != Dialogue::Free {
             self.signal.wake();
+            if self.spec().timed {
+                self.set_alarm(state);
+            }
         }
     }
 

@@ -185,6 +185,7 @@ impl Core {
                 self.detach_now(&mut state, id);
             }
             self.level(&mut state);
+            self.end_alarm(&mut state);
             guard
         };
         // After the listeners, so that a monitor gets the events of their end.

@@ -7,6 +7,7 @@ use zeroxide_proto::socket_type::SocketType;
 use zeroxide_queue::exclusive::{self, Exclusive, Serve};
 use zeroxide_queue::mpsc::Batch;
 
+use super::alarm::Alarm;
 use super::entries::Endpoints;
 use super::monitor::Monitor;
 use super::parts::Parts;
@@ -33,6 +34,8 @@ pub(super) struct Core {
     /// A number that no other socket of the context has had.
     pub(super) serial: u64,
     pub(super) spec: &'static PatternSpec,
+    /// The pattern of the same type that WIRE_PROTOCOL has put in its place. Both send and receive alike.
+    over_sp: OnceLock<&'static PatternSpec>,
     pub(super) registry: Arc<Registry>,
     pub(super) signal: Signal,
     phase: PhaseCell,
@@ -80,6 +83,10 @@ pub(super) struct State {
     /// The connection that a thread has read from by itself, and that may rely on the next waiting thread to read it.
     pub(super) line: Option<Weak<dyn Line>>,
     pub(super) guard: Option<LiveGuard>,
+    /// The number of contexts that were opened.
+    pub(super) contexts: u64,
+    /// Made for the first deadline of the pattern.
+    pub(super) alarm: Option<Alarm>,
 }
 
 /// The state, locked. Unlocking processes the urgent events that were posted meanwhile.
@@ -112,6 +119,7 @@ impl Core {
             me: me.clone(),
             serial: registry.next_socket(),
             spec,
+            over_sp: OnceLock::new(),
             registry: registry.clone(),
             signal: Signal::new(),
             phase: PhaseCell::new(),
@@ -129,6 +137,8 @@ impl Core {
                 rhythm: Rhythm::default(),
                 line: None,
                 guard: None,
+                contexts: 0,
+                alarm: None,
             }),
             parts: Parts::default(),
             waiting: Waiting::default(),
@@ -155,7 +165,51 @@ impl Core {
     }
 
     pub(super) fn spec(&self) -> &'static PatternSpec {
-        self.spec
+        self.over_sp.get().copied().unwrap_or(self.spec)
+    }
+
+    /// Makes the socket speak the scalability protocols, or checks that it speaks ZMTP.
+    ///
+    /// # Errors
+    /// `Invalid` if its type does not, or if it is too late for a change.
+    pub(super) fn speak(&self, state: &mut State, sp: bool) -> Result<()> {
+        let socket_type = self.spec.socket_type;
+        if sp == self.spec().socket_type.is_sp() {
+            return Ok(());
+        }
+        let invalid = |text: String| Err(Error::with(ErrorKind::Invalid, text));
+        if !sp {
+            return invalid(format!(
+                "this {socket_type} socket speaks the scalability protocols, and cannot return to ZMTP"
+            ));
+        }
+        let Some(spec) = self.spec.over_sp() else {
+            return invalid(format!(
+                "the scalability protocols have no {socket_type} socket"
+            ));
+        };
+        let is_used = !state.endpoints.is_empty() || !state.origins.is_empty();
+        if is_used || state.pattern.topics().is_some_and(|topics| topics > 0) {
+            return invalid(
+                "WIRE_PROTOCOL must be set before the first bind, connect or subscribe".to_owned(),
+            );
+        }
+        // It is set only here, under the lock.
+        let _ = self.over_sp.set(spec);
+        state.pattern = (spec.new)();
+        Arc::make_mut(&mut state.options).pattern = spec.facts();
+        for id in spec.options {
+            if let Ok(value) = state.options.get(*id)
+                && let Some(option) = spec.option(*id, &value)
+            {
+                state.pattern.set(&mut state.pipes, &option?)?;
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) fn weak(&self) -> Weak<Core> {
+        self.me.clone()
     }
 
     pub(super) fn arc(&self) -> Option<Arc<Core>> {

@@ -22,7 +22,7 @@ use crate::undelivered::UndeliveredPeer;
 const UNREAD_MAX: usize = 1000;
 
 impl Core {
-    fn post(&self, post: Post, urgent: bool) {
+    pub(super) fn post(&self, post: Post, urgent: bool) {
         self.inner.post(post);
         // Pairs with the fence of the thread that creates the descriptor.
         fence(Ordering::SeqCst);
@@ -56,6 +56,7 @@ impl Core {
                     self.attach_now(state, *pipe, &endpoint, origin);
                 }
                 Post::Pipe(id, event) => on_event(self.spec, state, id, event),
+                Post::Alarm => self.handle_alarm(state),
             }
         }
         if count > 0 {

@@ -101,11 +101,16 @@ fn connected(state: &State) -> Vec<PipeId> {
 
 fn subscribed(core: &Core, state: &mut State, topic: &[u8]) -> Result<usize> {
     let Some(mut ids) = state.pattern.subscribed(&mut state.pipes, topic) else {
-        let name = core.spec().socket_type.name();
-        return Err(Error::with(
-            ErrorKind::NotSupported,
-            format!("a {name} socket has no subscribers; only PUB, XPUB and RADIO sockets do"),
-        ));
+        let socket_type = core.spec().socket_type;
+        let name = socket_type.name();
+        let text = if socket_type.is_sp() {
+            format!(
+                "a {name} socket with WIRE_PROTOCOL 1 does not learn of subscriptions; wait for connected peers"
+            )
+        } else {
+            format!("a {name} socket has no subscribers; only PUB, XPUB and RADIO sockets do")
+        };
+        return Err(Error::with(ErrorKind::NotSupported, text));
     };
     // Several topics of one peer may match.
     ids.sort_unstable_by_key(|id| id.0);

@@ -11,4 +11,6 @@ pub(super) enum Post {
         origin: Origin,
     },
     Pipe(PipeId, PipeEvent),
+    /// A deadline of the pattern has passed.
+    Alarm,
 }

@@ -21,6 +21,9 @@ impl Socket {
         core.process(&mut state);
         let row = core.registry.mechanisms.row(id)?;
         core.spec().check_option(&row)?;
+        if let (ids::WIRE_PROTOCOL, Value::Int(sp @ (0 | 1))) = (id, value) {
+            core.speak(&mut state, *sp == 1)?;
+        }
         Arc::make_mut(&mut state.options).set_row(&row, value)?;
         if let Some(option) = core.spec().option(id, value) {
             let option = option?;

@@ -11,6 +11,7 @@ use crate::legacy;
 use crate::mechanisms::{
     self, Cipher, Credentials, Greeted, Local, Mechanism, MechanismConfig, Verdict,
 };
+use crate::sp;
 use bytes::Bytes;
 use std::sync::Arc;
 use zeroize::Zeroizing;
@@ -41,6 +42,7 @@ impl Engine {
         loop {
             let step = match &self.state {
                 State::Greeting(_) => self.greet(),
+                State::Opening => self.open(),
                 State::RoutingId(_) => self.identify(),
                 State::Mechanism(_) => self.negotiate(),
                 State::Traffic | State::Closed => return,
@@ -86,6 +88,28 @@ impl Engine {
                 Ok(true)
             }
         }
+    }
+
+    /// Reads the opening of the scalability protocols.
+    fn open(&mut self) -> Step {
+        let mechanism = self.config.mechanism.spec;
+        if *mechanism != *mechanisms::none() || self.config.authenticate {
+            return Err(CloseReason::Misconfigured {
+                mechanism: mechanism.name,
+                problem: "the scalability protocols have no security mechanism",
+            });
+        }
+        let input = self.decoder.input();
+        let Some(peer) = sp::parse_opening(self.config.socket_type, input.bytes())? else {
+            return Ok(false);
+        };
+        input.skip(sp::OPENING);
+        let info = PeerInfo {
+            socket_type: Some(peer),
+            ..PeerInfo::default()
+        };
+        self.start_traffic(info, None);
+        Ok(true)
     }
 
     fn start_mechanism(&mut self, peer: Greeted, theirs: &[u8; 20]) -> Result<(), CloseReason> {

@@ -1,13 +1,13 @@
-//! A pattern in a crate of its own: a BUS socket sends each message to all its peers, and receives from all of them.
+//! A pattern in a crate of its own: a MESH socket sends each message to all its peers, and receives from all of them.
 //!
 //! ```
 //! use zeroxide::{Context, Message, Wait};
-//! use zeroxide_bus::{BUS, PATTERN};
+//! use zeroxide_mesh::{MESH, PATTERN};
 //!
 //! # fn main() -> zeroxide::Result<()> {
 //! let context = Context::new();
 //! context.add_pattern(&PATTERN)?;
-//! let (hall, kitchen) = (context.socket(BUS)?, context.socket(BUS)?);
+//! let (hall, kitchen) = (context.socket(MESH)?, context.socket(MESH)?);
 //! kitchen.connect(&hall.bind("tcp://127.0.0.1:*")?)?;
 //! kitchen.wait_connected(1, Wait::Forever)?;
 //! kitchen.send("dinner is ready", Wait::Forever)?;
@@ -16,7 +16,7 @@
 //! # }
 //! ```
 //!
-//! A BUS socket sends to its direct peers only: it does not pass on what it receives. Sending never waits. A message
+//! A MESH socket sends to its direct peers only: it does not pass on what it receives. Sending never waits. A message
 //! reaches the peers that are connected at that moment and have room in their queues. It is dropped for the others, and
 //! the statistics of the socket count that.
 
@@ -28,22 +28,22 @@ use zeroxide::{DropReason, Error, ErrorKind, Message, Result, SocketType};
 /// The number of the socket type, by which Python knows it.
 pub const NUMBER: u8 = 128;
 
-/// The socket type, once [`PATTERN`] was added to the context. BUS sockets connect to each other only.
-pub const BUS: SocketType = SocketType::Other(&FACTS);
+/// The socket type, once [`PATTERN`] was added to the context. MESH sockets connect to each other only.
+pub const MESH: SocketType = SocketType::Other(&FACTS);
 
 /// The pattern, for [`Context::add_pattern`](zeroxide::Context::add_pattern).
-pub static PATTERN: PatternSpec = PatternSpec::new(BUS, || Box::new(Bus::default()));
+pub static PATTERN: PatternSpec = PatternSpec::new(MESH, || Box::new(Mesh::default()));
 
-static FACTS: TypeFacts = TypeFacts::new("BUS", NUMBER, || &[BUS]);
+static FACTS: TypeFacts = TypeFacts::new("MESH", NUMBER, || &[MESH]);
 
 #[derive(Default)]
-struct Bus {
+struct Mesh {
     /// The peers that are connected.
     outbound: Distributor,
     inbound: FairQueue,
 }
 
-impl Pattern for Bus {
+impl Pattern for Mesh {
     fn attach(&mut self, _: &mut PipeSet, id: PipeId) {
         self.inbound.insert(id);
     }

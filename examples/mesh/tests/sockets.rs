@@ -7,7 +7,7 @@ use zeroxide::{
     AllowList, Context, DropReason, ErrorKind, EventKind, Events, Frame, Message, PollItem, Socket,
     SocketType, Wait, curve_keypair, poll,
 };
-use zeroxide_bus::{BUS, NUMBER, PATTERN};
+use zeroxide_mesh::{MESH, NUMBER, PATTERN};
 
 const PATIENCE: Duration = Duration::from_secs(60);
 
@@ -22,20 +22,20 @@ fn patience() -> Wait {
 }
 
 fn endpoints() -> [String; 3] {
-    let folder = std::env::temp_dir().join(format!("zeroxide-bus-{}", std::process::id()));
+    let folder = std::env::temp_dir().join(format!("zeroxide-mesh-{}", std::process::id()));
     [
         "tcp://127.0.0.1:*".to_owned(),
         format!("ipc://{}", folder.display()),
-        "inproc://bus".to_owned(),
+        "inproc://mesh".to_owned(),
     ]
 }
 
 /// A socket that is bound, and others that are connected to it.
 fn star(context: &Context, endpoint: &str, others: usize) -> (Socket, Vec<Socket>) {
-    let hub = context.socket(BUS).unwrap();
+    let hub = context.socket(MESH).unwrap();
     let endpoint = hub.bind(endpoint).unwrap();
     let connected = |_| {
-        let socket = context.socket(BUS).unwrap();
+        let socket = context.socket(MESH).unwrap();
         socket.connect(&endpoint).unwrap();
         socket.wait_connected(1, patience()).unwrap();
         socket
@@ -95,15 +95,15 @@ fn many_peers_get_long_messages_in_order() {
 #[test]
 fn sending_never_waits_and_losses_are_counted() {
     let context = context();
-    let lonely = context.socket(BUS).unwrap();
+    let lonely = context.socket(MESH).unwrap();
     lonely.send("alone", Wait::Dont).unwrap();
     let dropped = lonely.stats().unwrap().dropped;
     assert_eq!(dropped.dropped(DropReason::NoPeer), 1);
 
-    let hub = context.socket(BUS).unwrap();
+    let hub = context.socket(MESH).unwrap();
     hub.set_sndhwm(2).unwrap();
     hub.bind("inproc://slow").unwrap();
-    let slow = context.socket(BUS).unwrap();
+    let slow = context.socket(MESH).unwrap();
     slow.set_rcvhwm(2).unwrap();
     slow.connect("inproc://slow").unwrap();
     hub.wait_connected(1, patience()).unwrap();
@@ -138,7 +138,7 @@ fn messages_are_polled_for() {
     assert_eq!(items[0].revents, Events::READABLE);
     let (message, peer) = hub.recv_from(Wait::Dont).unwrap();
     assert_eq!(message, Message::from("ring"));
-    assert_eq!(peer.unwrap().socket_type, Some(BUS));
+    assert_eq!(peer.unwrap().socket_type, Some(MESH));
 }
 
 #[test]
@@ -177,7 +177,7 @@ fn a_peer_that_comes_back_is_sent_to_again() {
     hub.close(None);
     events.next(patience()).unwrap().unwrap();
     others[0].send("while it is away", Wait::Dont).unwrap();
-    let back = context.socket(BUS).unwrap();
+    let back = context.socket(MESH).unwrap();
     let until = Instant::now() + PATIENCE;
     while back.bind(&endpoint).is_err() {
         assert!(Instant::now() < until, "{endpoint} is not free");
@@ -198,9 +198,9 @@ fn mechanisms_work_as_for_other_types() {
     let (client_public, client_secret) = curve_keypair().unwrap();
     let allowed = AllowList::new();
     allowed.add(client_public, "kitchen");
-    let hall = context.socket(BUS).unwrap();
+    let hall = context.socket(MESH).unwrap();
     hall.secure_server(&server_secret, &allowed).unwrap();
-    let kitchen = context.socket(BUS).unwrap();
+    let kitchen = context.socket(MESH).unwrap();
     kitchen
         .secure_client(&server_public, Some(&client_secret))
         .unwrap();
@@ -217,16 +217,16 @@ fn mechanisms_work_as_for_other_types() {
 #[test]
 fn other_types_are_turned_away() {
     let context = context();
-    let bus = context.socket(BUS).unwrap();
+    let mesh = context.socket(MESH).unwrap();
     let failed = EventKind::HandshakeFailedProtocol as u32;
-    let events = bus.event_stream(failed).unwrap();
-    let endpoint = bus.bind("tcp://127.0.0.1:*").unwrap();
+    let events = mesh.event_stream(failed).unwrap();
+    let endpoint = mesh.bind("tcp://127.0.0.1:*").unwrap();
     let pair = context.socket(SocketType::Pair).unwrap();
     pair.connect(&endpoint).unwrap();
     let reason = events.next(patience()).unwrap().unwrap().reason.unwrap();
-    assert!(reason.contains("a BUS socket cannot talk to"), "{reason}");
-    bus.bind("inproc://bus").unwrap();
-    let error = pair.connect("inproc://bus").unwrap_err();
+    assert!(reason.contains("a MESH socket cannot talk to"), "{reason}");
+    mesh.bind("inproc://mesh").unwrap();
+    let error = pair.connect("inproc://mesh").unwrap_err();
     assert_eq!(error.kind(), ErrorKind::IncompatibleProtocol);
 }
 
@@ -234,14 +234,14 @@ fn other_types_are_turned_away() {
 fn the_type_belongs_to_the_context() {
     let context = context();
     let number = i32::from(NUMBER);
-    assert_eq!(context.socket_type(number), Some(BUS));
-    assert_eq!(context.socket(BUS).unwrap().socket_type(), BUS);
+    assert_eq!(context.socket_type(number), Some(MESH));
+    assert_eq!(context.socket(MESH).unwrap().socket_type(), MESH);
     let other = Context::new();
     assert_eq!(other.socket_type(number), None);
-    let error = other.socket(BUS).unwrap_err();
+    let error = other.socket(MESH).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Invalid);
     assert!(
-        error.to_string().contains("no pattern for BUS (128)"),
+        error.to_string().contains("no pattern for MESH (128)"),
         "{error}"
     );
 }
@@ -252,8 +252,8 @@ fn taken_names_and_numbers_are_refused() {
     static TRAM: PatternSpec = PatternSpec::new(SocketType::Other(&FACTS), PATTERN.new);
     let context = context();
     for (spec, text) in [
-        (&PATTERN, "called BUS already"),
-        (&TRAM, "its number 128 is that of BUS"),
+        (&PATTERN, "called MESH already"),
+        (&TRAM, "its number 128 is that of MESH"),
     ] {
         let error = context.add_pattern(spec).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::AddressInUse);

@@ -1,0 +1,490 @@
+//! REQ: sends a request to one of its peers in turn, then waits for the reply.
+//!
+//! A request is sent again, to the next peer, if its peer leaves or if no reply comes within RESEND_IVL. So a peer may
+//! get a request that another peer has acted on already. Requests have numbers, and a reply without the number of a
+//! request that waits for it is dropped.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::hash::{BuildHasher, RandomState};
+use std::time::{Duration, Instant};
+
+use zeroxide_proto::frame::Frame;
+use zeroxide_proto::message::Message;
+use zeroxide_proto::sp;
+
+use super::envelope::{self, Numbers};
+use crate::error::{Error, ErrorKind, Result};
+use crate::options::{PatternOption, RESEND_IVL, ids};
+use crate::patterns::fair_queue::FairQueue;
+use crate::patterns::load_balancer::LoadBalancer;
+use crate::patterns::pipe_set::{DropReason, PipeSet};
+use crate::patterns::{Dialogue, Pattern, PatternSpec, Turns, single_part};
+use crate::pipe::PipeId;
+use crate::sys::clock;
+
+/// A request up to this size is copied, so that memory lent by the program is released before the reply. A larger one
+/// is shared.
+const COPY_MAX: usize = 16 << 10;
+
+struct Req {
+    outbound: LoadBalancer,
+    inbound: FairQueue,
+    numbers: Numbers,
+    /// The requests that wait for a reply, or whose reply was not taken yet, by their numbers.
+    asked: BTreeMap<u32, Asked>,
+    /// The number of each context's request.
+    current: BTreeMap<u64, u32>,
+    /// When to send a request again.
+    deadlines: BTreeSet<(Instant, u32)>,
+    /// The context of the current call.
+    context: u64,
+    resend_ivl: Option<Duration>,
+    /// Counts requests that were sent.
+    order: u64,
+}
+
+struct Asked {
+    request: Message,
+    /// The peer that was asked; `None` if the request must be sent again, and no peer has room.
+    to: Option<PipeId>,
+    /// The value of `Req::order` when the request was sent.
+    order: u64,
+    due: Option<Instant>,
+    /// The reply without its header, found but not taken yet.
+    reply: Option<(Message, PipeId)>,
+}
+
+/// The copy of a request that is kept until its reply comes.
+fn kept(request: &Message) -> Message {
+    let body = request.head();
+    Message::single(match body.len() {
+        ..=COPY_MAX => Frame::copy_from(body),
+        _ => Frame::from_bytes(body.to_bytes()),
+    })
+}
+
+impl Req {
+    fn new() -> Req {
+        Req {
+            outbound: LoadBalancer::default(),
+            inbound: FairQueue::default(),
+            // Replies to requests of an earlier run of this program must not match.
+            numbers: Numbers::new(RandomState::new().hash_one(0)),
+            asked: BTreeMap::new(),
+            current: BTreeMap::new(),
+            deadlines: BTreeSet::new(),
+            context: 0,
+            resend_ivl: Some(RESEND_IVL),
+            order: 0,
+        }
+    }
+
+    /// Looks for the reply to the current context's request. Returns whether there is one. The replies to other
+    /// requests are kept for their contexts.
+    fn look(&mut self, pipes: &mut PipeSet) -> bool {
+        let Some(number) = self.current.get(&self.context).copied() else {
+            return false;
+        };
+        loop {
+            let is_there = |asked: &Asked| asked.reply.is_some();
+            if self.asked.get(&number).is_some_and(is_there) {
+                return true;
+            }
+            if !self.take_in(pipes) {
+                return false;
+            }
+        }
+    }
+
+    /// Reads one message. Returns false if there is none.
+    fn take_in(&mut self, pipes: &mut PipeSet) -> bool {
+        let Some((mut reply, from)) = self.inbound.recv(pipes) else {
+            return false;
+        };
+        let number = match envelope::unwrap_number(&mut reply) {
+            Ok(number) => number,
+            Err(reason) => {
+                pipes.count_drop(Some(from), reason);
+                return true;
+            }
+        };
+        match self.asked.get_mut(&number) {
+            Some(asked) if asked.reply.is_none() => {
+                asked.reply = Some((reply, from));
+                if let Some(due) = asked.due.take() {
+                    self.deadlines.remove(&(due, number));
+                }
+            }
+            _ => pipes.count_drop(Some(from), DropReason::Stale),
+        }
+        true
+    }
+
+    /// Forgets the request of a context. It counts as dropped if its reply was not taken.
+    fn cancel(&mut self, pipes: &mut PipeSet, context: u64) {
+        let Some(number) = self.current.remove(&context) else {
+            return;
+        };
+        if let Some(asked) = self.asked.remove(&number) {
+            if let Some(due) = asked.due {
+                self.deadlines.remove(&(due, number));
+            }
+            pipes.count_drop(asked.to, DropReason::Stale);
+        }
+    }
+
+    /// The connection to a peer has ended. Requests that still wait in its queue are sent when it is back, unless it
+    /// is `gone`.
+    fn recover(&mut self, pipes: &mut PipeSet, id: PipeId, gone: bool) {
+        let queued = match pipes.get(id) {
+            Some(pipe) if !gone => pipe.queued_out() as usize,
+            _ => 0,
+        };
+        let waits = |asked: &&mut Asked| asked.to == Some(id) && asked.reply.is_none();
+        let mut lost: Vec<&mut Asked> = self.asked.values_mut().filter(waits).collect();
+        lost.sort_by_key(|asked| asked.order);
+        lost.truncate(lost.len().saturating_sub(queued));
+        for asked in lost {
+            asked.to = None;
+        }
+        self.ask_again(pipes);
+    }
+
+    /// Sends the requests again for which that is due, while there are peers with room.
+    fn ask_again(&mut self, pipes: &mut PipeSet) {
+        for (number, asked) in &mut self.asked {
+            if asked.to.is_some() || asked.reply.is_some() {
+                continue;
+            }
+            let Some(to) = self.outbound.next(pipes) else {
+                return;
+            };
+            let mut request = asked.request.clone();
+            envelope::wrap(&number.to_be_bytes(), &mut request);
+            pipes.write_checked(to, &mut request);
+            self.outbound.took();
+            self.order += 1;
+            asked.to = Some(to);
+            asked.order = self.order;
+        }
+    }
+
+    /// Whether the peer of a request may still get it without being asked again.
+    fn is_held(asked: &Asked, pipes: &mut PipeSet) -> bool {
+        let pipe = asked.to.and_then(|to| pipes.get(to));
+        pipe.is_some_and(|pipe| !pipe.is_connected() && pipe.queued_out() > 0)
+    }
+}
+
+#[cold]
+fn request_comes_first() -> Error {
+    let text = "a REQ socket must send a request before it can receive a reply";
+    Error::with(ErrorKind::Fsm, text)
+}
+
+impl Pattern for Req {
+    fn attach(&mut self, pipes: &mut PipeSet, id: PipeId) {
+        self.outbound.insert(id);
+        self.inbound.insert(id);
+        self.ask_again(pipes);
+    }
+
+    fn ready(&mut self, _: &mut PipeSet, _: PipeId) {}
+
+    fn disconnected(&mut self, pipes: &mut PipeSet, id: PipeId) {
+        while self.take_in(pipes) {}
+        self.recover(pipes, id, false);
+    }
+
+    fn readable(&mut self, _: &mut PipeSet, id: PipeId) {
+        self.inbound.insert(id);
+    }
+
+    fn writable(&mut self, pipes: &mut PipeSet, id: PipeId) {
+        self.outbound.insert(id);
+        self.ask_again(pipes);
+    }
+
+    fn far_closed(&mut self, pipes: &mut PipeSet, id: PipeId) {
+        self.outbound.remove(id);
+        self.inbound.far_closed(pipes, id);
+        // A reply sent before it left counts.
+        while self.take_in(pipes) {}
+        self.recover(pipes, id, true);
+    }
+
+    fn detach(&mut self, pipes: &mut PipeSet, id: PipeId) {
+        self.outbound.remove(id);
+        self.inbound.remove(id);
+        self.recover(pipes, id, true);
+    }
+
+    fn send(&mut self, pipes: &mut PipeSet, message: &mut Message) -> Result<()> {
+        single_part::check(message, sp::REQ)?;
+        let Some(to) = self.outbound.next(pipes) else {
+            return Err(Error::new(ErrorKind::Again));
+        };
+        self.cancel(pipes, self.context);
+        let number = self.numbers.next();
+        let request = kept(message);
+        envelope::wrap(&number.to_be_bytes(), message);
+        pipes.write_checked(to, message);
+        self.outbound.took();
+        self.order += 1;
+        let due = self
+            .resend_ivl
+            .and_then(|ivl| clock::now().checked_add(ivl));
+        self.deadlines.extend(due.map(|due| (due, number)));
+        self.current.insert(self.context, number);
+        let asked = Asked {
+            request,
+            to: Some(to),
+            order: self.order,
+            due,
+            reply: None,
+        };
+        self.asked.insert(number, asked);
+        Ok(())
+    }
+
+    fn recv(&mut self, pipes: &mut PipeSet, message: &mut Message) -> Result<Option<PipeId>> {
+        let Some(number) = self.current.get(&self.context).copied() else {
+            return Err(request_comes_first());
+        };
+        self.look(pipes);
+        let asked = self.asked.get_mut(&number);
+        let Some((reply, from)) = asked.and_then(|asked| asked.reply.take()) else {
+            return Err(Error::new(ErrorKind::Again));
+        };
+        self.current.remove(&self.context);
+        self.asked.remove(&number);
+        *message = reply;
+        Ok(Some(from))
+    }
+
+    fn can_send(&mut self, pipes: &mut PipeSet) -> bool {
+        self.outbound.can_send(pipes)
+    }
+
+    fn can_recv(&mut self, pipes: &mut PipeSet) -> bool {
+        self.look(pipes)
+    }
+
+    fn turns(&self) -> Turns {
+        Turns::Relaxed
+    }
+
+    fn takes_back(&self) -> bool {
+        !self.current.contains_key(&self.context)
+    }
+
+    fn set(&mut self, _: &mut PipeSet, option: &PatternOption) -> Result<()> {
+        match option {
+            PatternOption::ResendIvl(ivl) => self.resend_ivl = *ivl,
+            _ => return Err(Error::new(ErrorKind::Invalid)),
+        }
+        Ok(())
+    }
+
+    fn poll_timeout(&self) -> Option<Instant> {
+        self.deadlines.first().map(|(due, _)| *due)
+    }
+
+    fn handle_timeout(&mut self, pipes: &mut PipeSet, now: Instant) {
+        while self.take_in(pipes) {}
+        while let Some((due, number)) = self.deadlines.first().copied()
+            && due <= now
+        {
+            self.deadlines.pop_first();
+            let Some(asked) = self.asked.get_mut(&number) else {
+                continue;
+            };
+            asked.due = self.resend_ivl.and_then(|ivl| now.checked_add(ivl));
+            self.deadlines.extend(asked.due.map(|due| (due, number)));
+            if !Req::is_held(asked, pipes) {
+                asked.to = None;
+            }
+        }
+        self.ask_again(pipes);
+    }
+
+    fn enter(&mut self, context: u64) -> bool {
+        self.context = context;
+        true
+    }
+
+    fn end_context(&mut self, pipes: &mut PipeSet, context: u64) {
+        self.cancel(pipes, context);
+    }
+}
+
+pub(in crate::patterns) static REQ: PatternSpec = PatternSpec {
+    single_connect: true,
+    single_part: true,
+    dialogue: Dialogue::Asks,
+    timed: true,
+    options: &[ids::RESEND_IVL],
+    ..PatternSpec::new(sp::REQ, || Box::new(Req::new()))
+};
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::patterns::rig::Rig;
+
+    /// The next request at a far end: its header and its body.
+    fn request(rig: &mut Rig, id: PipeId) -> (Vec<u8>, String) {
+        let message = rig.far_recv_message(id).expect("a request");
+        rig.settle();
+        let whole: Vec<u8> = message.iter().flat_map(|frame| frame.to_vec()).collect();
+        let (header, body) = whole.split_at(4);
+        assert_ne!(header[0] & 0x80, 0);
+        (header.to_vec(), String::from_utf8(body.to_vec()).unwrap())
+    }
+
+    fn reply(rig: &mut Rig, id: PipeId, header: &[u8], body: &str) {
+        rig.far_send(id, [[header, body.as_bytes()].concat()]);
+        rig.settle();
+    }
+
+    #[test]
+    fn only_the_reply_with_the_number_of_the_request_counts() {
+        let mut rig = Rig::new(&REQ);
+        assert_eq!(rig.recv(), Err(ErrorKind::Fsm));
+        assert_eq!(rig.send(["x"]).unwrap_err().error.kind(), ErrorKind::Again);
+        let id = rig.accept("");
+        rig.send(["1"]).unwrap();
+        let (first, body) = request(&mut rig, id);
+        assert_eq!(body, "1");
+        assert!(!rig.can_recv());
+        assert_eq!(rig.recv(), Err(ErrorKind::Again));
+        for malformed in [&b""[..], b"\0\0\0\x01", b"\x80"] {
+            rig.far_send(id, [malformed]);
+        }
+        reply(&mut rig, id, b"\xff\xff\xff\xff", "other number");
+        assert!(!rig.can_recv());
+        assert_eq!(rig.dropped(DropReason::Malformed), 3);
+        assert_eq!(rig.dropped(DropReason::Stale), 1);
+        reply(&mut rig, id, &first, "reply");
+        reply(&mut rig, id, &first, "repeated");
+        assert_eq!(rig.recv_from().unwrap(), (vec!["reply".into()], Some(id)));
+        assert_eq!(rig.recv(), Err(ErrorKind::Fsm));
+        rig.send(["2"]).unwrap();
+        let (second, _) = request(&mut rig, id);
+        assert_ne!(first, second);
+        assert!(!rig.can_recv());
+        assert_eq!(rig.dropped(DropReason::Stale), 2);
+    }
+
+    #[test]
+    fn a_new_request_replaces_the_last_one() {
+        let mut rig = Rig::new(&REQ);
+        let (a, b) = (rig.accept(""), rig.accept(""));
+        rig.send(["1"]).unwrap();
+        rig.send(["2"]).unwrap();
+        assert_eq!(rig.dropped(DropReason::Stale), 1);
+        let (first, _) = request(&mut rig, a);
+        let (second, _) = request(&mut rig, b);
+        reply(&mut rig, a, &first, "late");
+        assert!(!rig.can_recv());
+        reply(&mut rig, b, &second, "reply");
+        assert_eq!(rig.recv().unwrap(), ["reply"]);
+        let error = rig.send(["1", "2"]).unwrap_err().error;
+        assert_eq!(error.kind(), ErrorKind::Invalid);
+    }
+
+    #[test]
+    fn a_request_is_sent_again_when_its_time_has_passed() {
+        let mut rig = Rig::new(&REQ);
+        let (a, b) = (rig.accept(""), rig.accept(""));
+        let ivl = Duration::from_secs(5);
+        rig.set(PatternOption::ResendIvl(Some(ivl))).unwrap();
+        let before = clock::now();
+        rig.send(["?"]).unwrap();
+        let first = request(&mut rig, a);
+        let due = rig.pattern.poll_timeout().unwrap();
+        assert!(due >= before + ivl);
+        rig.handle_timeout(due - Duration::from_millis(1));
+        assert!(rig.far_recv_message(b).is_none());
+        rig.handle_timeout(due);
+        assert_eq!(request(&mut rig, b), first);
+        assert_eq!(rig.pattern.poll_timeout(), Some(due + ivl));
+        // Either peer may reply.
+        reply(&mut rig, a, &first.0, "!");
+        assert_eq!(rig.recv().unwrap(), ["!"]);
+        assert_eq!(rig.pattern.poll_timeout(), None);
+        rig.set(PatternOption::ResendIvl(None)).unwrap();
+        rig.send(["?"]).unwrap();
+        assert_eq!(rig.pattern.poll_timeout(), None);
+    }
+
+    #[test]
+    fn a_request_moves_on_when_its_peer_leaves() {
+        let mut rig = Rig::new(&REQ);
+        let a = rig.accept("");
+        rig.send(["?"]).unwrap();
+        let first = request(&mut rig, a);
+        rig.far_close(a);
+        rig.settle();
+        assert!(rig.is_gone(a));
+        let b = rig.accept("");
+        assert_eq!(request(&mut rig, b), first);
+        reply(&mut rig, b, &first.0, "!");
+        rig.far_close(b);
+        rig.settle();
+        assert_eq!(rig.recv().unwrap(), ["!"]);
+    }
+
+    #[test]
+    fn a_request_is_sent_again_over_the_next_connection_once() {
+        let mut rig = Rig::new(&REQ);
+        let id = rig.connect();
+        rig.send(["early"]).unwrap();
+        rig.ready(id, "");
+        rig.disconnected(id);
+        // It is still in the queue.
+        let due = rig.pattern.poll_timeout().unwrap();
+        rig.handle_timeout(due);
+        let first = request(&mut rig, id);
+        assert!(rig.far_recv_message(id).is_none());
+        rig.ready(id, "");
+        rig.disconnected(id);
+        assert_eq!(request(&mut rig, id), first);
+        assert!(rig.far_recv_message(id).is_none());
+    }
+
+    #[test]
+    fn each_context_gets_the_reply_to_its_own_request() {
+        let mut rig = Rig::new(&REQ);
+        let id = rig.accept("");
+        let mut headers = Vec::new();
+        for context in 0..3 {
+            rig.pattern.enter(context);
+            rig.send([format!("{context}")]).unwrap();
+            headers.push(request(&mut rig, id).0);
+        }
+        for context in [2, 0, 1] {
+            reply(&mut rig, id, &headers[context], &format!("{context}"));
+        }
+        for context in [1, 0] {
+            rig.pattern.enter(context);
+            assert!(rig.can_recv());
+            assert_eq!(rig.recv().unwrap(), [format!("{context}")]);
+            assert_eq!(rig.recv(), Err(ErrorKind::Fsm));
+        }
+        rig.pattern.end_context(&mut rig.pipes, 2);
+        assert_eq!(rig.dropped(DropReason::Stale), 1);
+        rig.pattern.enter(2);
+        assert_eq!(rig.recv(), Err(ErrorKind::Fsm));
+        assert_eq!(rig.pattern.poll_timeout(), None);
+    }
+
+    #[test]
+    fn large_requests_are_shared_and_small_ones_copied() {
+        for (len, shares) in [(COPY_MAX, false), (COPY_MAX + 1, true)] {
+            let message = Message::from(&vec![7; len][..]);
+            let is_same = kept(&message).head().as_ptr() == message.head().as_ptr();
+            assert_eq!(is_same, shares);
+        }
+    }
+}
