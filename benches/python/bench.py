@@ -17,13 +17,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import report
-from cases import CASES, OF_ITSELF, Case
+from cases import CASES, OF_ITSELF, OF_SP, Case
 from progress import Progress
 from report import Row, Runs
 from runner import RunFailed, run
 
 RIVALS = ("zmq", "pyomq")
 OURS = "zeroxide"
+OWN_CASES = ("nng",)  # these modules run cases of their own
 
 
 @dataclass(frozen=True)
@@ -58,11 +59,13 @@ def main() -> int:
 def measure(arguments: argparse.Namespace, before: str | None) -> int:
     """Runs the cases; `before` is another build of zeroxide, interleaved with this one."""
     settings = settings_of(arguments)
+    first = (arguments.modules or RIVALS)[0]
     cases = [
         case
-        for case in CASES
+        for case in (*CASES, *OF_SP)
         if arguments.only.lower() in f"{case.role} {case.group} {case.name}".lower()
         and (case.smoke or not arguments.smoke)
+        and case.rival == (first if first in OWN_CASES else "")
         and (case.issue or arguments.table != "issue")
     ]
     names = arguments.modules or modules_here(arguments.smoke or arguments.table == "issue")

@@ -33,6 +33,7 @@ class Case:
     options: dict[str, Any] = field(default_factory=dict)
     scaled: dict[str, int] = field(default_factory=dict)  # counts; smaller in a smoke run
     told: dict[str, str] = field(default_factory=dict)  # figures of the first rival, for others
+    rival: str = ""  # the only module with which to compare; the others cannot run the case
     not_for: tuple[str, ...] = ()  # rivals that cannot run the case; a comment gives the reason
     issue: bool = False  # has a target of its own; its runs are not shortened
     smoke: bool = False  # one of the few cases that show that the harness works
@@ -79,6 +80,7 @@ SHARES = "Of itself"
 DRAFTS = "The types that are drafts in libzmq"
 # The others have no such types.
 NO_RIVALS = ("pyzmq", "pyomq")
+SP = "The scalability protocols, next to nng"
 
 SIZES = {
     8: "8 B",
@@ -469,6 +471,38 @@ CASES: tuple[Case, ...] = (
         options={"backlog": 1000},
         issue=True,
         smoke=True,
+    ),
+)
+
+# `--modules nng zeroxide` runs these.
+OF_SP = (
+    *(
+        Case(
+            SP,
+            f"PUSH/PULL {transport} 64 B",
+            "push_pull",
+            transport,
+            metrics=(Metric("rate", "msgs/s", targets={"nng": 5.0}),),
+            options={"sp": True},
+            rival="nng",
+        )
+        for transport in ("tcp", "ipc")
+    ),
+    *(
+        Case(
+            SP,
+            f"REQ/REP {transport} 1 B",
+            "req_rep",
+            transport,
+            1,
+            metrics=(
+                Metric("p50_us", "us", "p50", higher_is_better=False, targets={"nng": 0.2}),
+                Metric("p99_us", "us", "p99", higher_is_better=False, targets={"nng": 1.05}),
+            ),
+            options={"sp": True},
+            rival="nng",
+        )
+        for transport in ("tcp", "ipc")
     ),
 )
 

@@ -126,6 +126,8 @@ def percentiles(times: list[int], per: float) -> Figures:
 
 def open_socket(zmq: Any, context: Any, kind: str, case: Any, *, as_server: bool = False) -> Any:
     socket = context.socket(getattr(zmq, kind))
+    if case.get("sp") and hasattr(zmq, "WIRE_PROTOCOL"):
+        socket.setsockopt(zmq.WIRE_PROTOCOL, 1)
     if "hwm" in case:
         socket.setsockopt(zmq.SNDHWM, case["hwm"])
         socket.setsockopt(zmq.RCVHWM, case["hwm"])
