@@ -15,6 +15,8 @@ class UndeliveredPeer:
         zeroxide only
     """
 
+    __module__ = "zeroxide"
+
     endpoint: str
     """What the socket was bound or connected to: ``tcp://127.0.0.1:5555``.
 
@@ -43,6 +45,8 @@ class Undelivered:
     Source:
         zeroxide only
     """
+
+    __module__ = "zeroxide"
 
     peers: tuple[UndeliveredPeer, ...] = ()
     """The peers that did not get everything, sorted by endpoint."""
