@@ -89,6 +89,7 @@ DEFAULTS: dict[str, tuple[int, str]] = {
     "VMCI_BUFFER_SIZE": (0, "bytes"),
     "VMCI_CONNECT_TIMEOUT": (-1, "ms"),
     "WIRE_PROTOCOL": (0, ""),
+    "WSS_TRUST_SYSTEM": (0, ""),
     "XPUB_MANUAL": (0, ""),
     "XPUB_MANUAL_LAST_VALUE": (0, ""),
     "XPUB_NODROP": (0, ""),
@@ -117,6 +118,10 @@ EMPTY = {
     "TLS_CERTIFICATE",
     "TLS_HOSTNAME",
     "TLS_KEY",
+    "WSS_CERT_PEM",
+    "WSS_HOSTNAME",
+    "WSS_KEY_PEM",
+    "WSS_TRUST_PEM",
     "XPUB_WELCOME_MSG",
     "ZAP_DOMAIN",
 }

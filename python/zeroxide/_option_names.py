@@ -88,6 +88,11 @@ class SocketOptions:
     xpub_manual_last_value: int
     socks_username: bytes
     socks_password: bytes
+    wss_key_pem: bytes
+    wss_cert_pem: bytes
+    wss_trust_pem: bytes
+    wss_hostname: bytes
+    wss_trust_system: int
     only_first_subscribe: int
     reconnect_stop: int
     hello_msg: bytes
@@ -185,6 +190,11 @@ class UpperCaseOptions:
     XPUB_MANUAL_LAST_VALUE: int
     SOCKS_USERNAME: bytes
     SOCKS_PASSWORD: bytes
+    WSS_KEY_PEM: bytes
+    WSS_CERT_PEM: bytes
+    WSS_TRUST_PEM: bytes
+    WSS_HOSTNAME: bytes
+    WSS_TRUST_SYSTEM: int
     ONLY_FIRST_SUBSCRIBE: int
     RECONNECT_STOP: int
     HELLO_MSG: bytes

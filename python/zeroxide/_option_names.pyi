@@ -508,6 +508,41 @@ class SocketOptions:
 
     Source: ``ZMQ_SOCKS_PASSWORD`` of zmq_setsockopt(3)
     """
+    wss_key_pem: bytes
+    """libzmq's name of TLS_KEY.
+
+    Type: bytes, text in UTF-8. Default: empty.
+
+    Source: libzmq's zmq.h
+    """
+    wss_cert_pem: bytes
+    """libzmq's name of TLS_CERTIFICATE.
+
+    Type: bytes, text in UTF-8. Default: empty.
+
+    Source: libzmq's zmq.h
+    """
+    wss_trust_pem: bytes
+    """libzmq's name of TLS_CA.
+
+    Type: bytes, text in UTF-8. Default: empty.
+
+    Source: libzmq's zmq.h
+    """
+    wss_hostname: bytes
+    """libzmq's name of TLS_HOSTNAME.
+
+    Type: bytes, text in UTF-8. Default: empty.
+
+    Source: libzmq's zmq.h
+    """
+    wss_trust_system: int
+    """libzmq's name of TLS_TRUST_SYSTEM. It reads 0 if that is not set.
+
+    Type: int, 0 or 1. Default: 0.
+
+    Source: libzmq's zmq.h
+    """
     only_first_subscribe: int
     """Stored without effect: a message that does not begin with a subscription never has one in a
     later part.
@@ -1186,6 +1221,41 @@ class UpperCaseOptions:
     Type: bytes, text in UTF-8. Default: empty.
 
     Source: ``ZMQ_SOCKS_PASSWORD`` of zmq_setsockopt(3)
+    """
+    WSS_KEY_PEM: bytes
+    """libzmq's name of TLS_KEY.
+
+    Type: bytes, text in UTF-8. Default: empty.
+
+    Source: libzmq's zmq.h
+    """
+    WSS_CERT_PEM: bytes
+    """libzmq's name of TLS_CERTIFICATE.
+
+    Type: bytes, text in UTF-8. Default: empty.
+
+    Source: libzmq's zmq.h
+    """
+    WSS_TRUST_PEM: bytes
+    """libzmq's name of TLS_CA.
+
+    Type: bytes, text in UTF-8. Default: empty.
+
+    Source: libzmq's zmq.h
+    """
+    WSS_HOSTNAME: bytes
+    """libzmq's name of TLS_HOSTNAME.
+
+    Type: bytes, text in UTF-8. Default: empty.
+
+    Source: libzmq's zmq.h
+    """
+    WSS_TRUST_SYSTEM: int
+    """libzmq's name of TLS_TRUST_SYSTEM. It reads 0 if that is not set.
+
+    Type: int, 0 or 1. Default: 0.
+
+    Source: libzmq's zmq.h
     """
     ONLY_FIRST_SUBSCRIBE: int
     """Stored without effect: a message that does not begin with a subscription never has one in a

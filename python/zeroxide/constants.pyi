@@ -1356,37 +1356,37 @@ class SocketOption(IntEnum):
     Source: ``ZMQ_OUT_BATCH_SIZE`` of zmq_setsockopt(3)
     """
     WSS_KEY_PEM = 103
-    """A draft in libzmq; not available here.
+    """libzmq's name of TLS_KEY.
 
-    Type: bytes, text in UTF-8. Setting it raises an error.
+    Type: bytes, text in UTF-8. Default: empty.
 
     Source: libzmq's zmq.h
     """
     WSS_CERT_PEM = 104
-    """A draft in libzmq; not available here.
+    """libzmq's name of TLS_CERTIFICATE.
 
-    Type: bytes, text in UTF-8. Setting it raises an error.
+    Type: bytes, text in UTF-8. Default: empty.
 
     Source: libzmq's zmq.h
     """
     WSS_TRUST_PEM = 105
-    """A draft in libzmq; not available here.
+    """libzmq's name of TLS_CA.
 
-    Type: bytes, text in UTF-8. Setting it raises an error.
+    Type: bytes, text in UTF-8. Default: empty.
 
     Source: libzmq's zmq.h
     """
     WSS_HOSTNAME = 106
-    """A draft in libzmq; not available here.
+    """libzmq's name of TLS_HOSTNAME.
 
-    Type: bytes, text in UTF-8. Setting it raises an error.
+    Type: bytes, text in UTF-8. Default: empty.
 
     Source: libzmq's zmq.h
     """
     WSS_TRUST_SYSTEM = 107
-    """A draft in libzmq; not available here.
+    """libzmq's name of TLS_TRUST_SYSTEM. It reads 0 if that is not set.
 
-    Type: int, 0 or 1. Setting it raises an error.
+    Type: int, 0 or 1. Default: 0.
 
     Source: libzmq's zmq.h
     """
@@ -2837,37 +2837,37 @@ Type: int. Setting it raises an error.
 Source: ``ZMQ_OUT_BATCH_SIZE`` of zmq_setsockopt(3)
 """
 WSS_KEY_PEM = SocketOption.WSS_KEY_PEM
-"""A draft in libzmq; not available here.
+"""libzmq's name of TLS_KEY.
 
-Type: bytes, text in UTF-8. Setting it raises an error.
+Type: bytes, text in UTF-8. Default: empty.
 
 Source: libzmq's zmq.h
 """
 WSS_CERT_PEM = SocketOption.WSS_CERT_PEM
-"""A draft in libzmq; not available here.
+"""libzmq's name of TLS_CERTIFICATE.
 
-Type: bytes, text in UTF-8. Setting it raises an error.
+Type: bytes, text in UTF-8. Default: empty.
 
 Source: libzmq's zmq.h
 """
 WSS_TRUST_PEM = SocketOption.WSS_TRUST_PEM
-"""A draft in libzmq; not available here.
+"""libzmq's name of TLS_CA.
 
-Type: bytes, text in UTF-8. Setting it raises an error.
+Type: bytes, text in UTF-8. Default: empty.
 
 Source: libzmq's zmq.h
 """
 WSS_HOSTNAME = SocketOption.WSS_HOSTNAME
-"""A draft in libzmq; not available here.
+"""libzmq's name of TLS_HOSTNAME.
 
-Type: bytes, text in UTF-8. Setting it raises an error.
+Type: bytes, text in UTF-8. Default: empty.
 
 Source: libzmq's zmq.h
 """
 WSS_TRUST_SYSTEM = SocketOption.WSS_TRUST_SYSTEM
-"""A draft in libzmq; not available here.
+"""libzmq's name of TLS_TRUST_SYSTEM. It reads 0 if that is not set.
 
-Type: int, 0 or 1. Setting it raises an error.
+Type: int, 0 or 1. Default: 0.
 
 Source: libzmq's zmq.h
 """

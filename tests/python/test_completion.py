@@ -16,7 +16,6 @@ pytestmark = pytest.mark.zeroxide_only
 ABSENT = (
     "norm_",
     "vmci_",
-    "wss_",
     "gssapi_",
     "multicast_",
     "busy_poll",

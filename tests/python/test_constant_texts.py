@@ -48,7 +48,6 @@ def test_the_texts_of_options_are_those_of_the_table(zmq):
             "HELLO_MSG",
             "Type: bytes. Default: empty. Sockets: DEALER, ROUTER, SERVER, CLIENT, PEER.",
         ),
-        ("WSS_HOSTNAME", "Type: bytes, text in UTF-8. Setting it raises an error."),
         ("IO_THREADS", "Type: int, in threads. Default: 1."),
     ],
 )

@@ -198,6 +198,20 @@ def test_the_systems_certificates_count_by_default(zmq, bound, connected, author
     assert rep.recv() == b"hello"
 
 
+def test_tls_carries_websocket(zmq, context, authority, identity):
+    assert zmq.has("WS") and zmq.has("WSS")
+    with context.socket(zmq.REP) as rep, context.socket(zmq.REQ) as req:
+        rep.wss_cert_pem, rep.wss_key_pem = (path.read_bytes() for path in identity)
+        endpoint = rep.bind("wss://127.0.0.1:*/feed").addr
+        req.wss_trust_pem = authority.certificate.read_bytes()
+        req.connect(endpoint)
+        for size in [0, 1, 100_000, 5_000_000]:
+            req.send(b"x" * size)
+            assert len(rep.recv()) == size
+            rep.send(b"thanks")
+            assert req.recv() == b"thanks"
+
+
 def test_a_proxy_connects_and_cannot_listen(zmq, bound, connected):
     pull, endpoint = bound(zmq.PULL)
     proxy = Proxy(port_of(endpoint))

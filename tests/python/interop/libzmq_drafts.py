@@ -12,6 +12,7 @@ DONTWAIT, SNDMORE = 1, 2
 MESSAGE_BYTES = 64
 
 OPTIONS = {
+    "subscribe": 6,
     "linger": LINGER,
     "rcvtimeo": RCVTIMEO,
     "sndtimeo": SNDTIMEO,

@@ -360,11 +360,20 @@ macro_rules! socket_options {
                 .str(|o| o.socks_password.as_bytes(), |o, v| o.socks_password = v.to_owned()),
             101 IN_BATCH_SIZE []: Int, "A draft in libzmq; not available here." .refused(NO_DRAFT),
             102 OUT_BATCH_SIZE []: Int, "A draft in libzmq; not available here." .refused(NO_DRAFT),
-            103 WSS_KEY_PEM []: Str, "A draft in libzmq; not available here." .refused(NO_DRAFT),
-            104 WSS_CERT_PEM []: Str, "A draft in libzmq; not available here." .refused(NO_DRAFT),
-            105 WSS_TRUST_PEM []: Str, "A draft in libzmq; not available here." .refused(NO_DRAFT),
-            106 WSS_HOSTNAME []: Str, "A draft in libzmq; not available here." .refused(NO_DRAFT),
-            107 WSS_TRUST_SYSTEM []: Bool, "A draft in libzmq; not available here." .refused(NO_DRAFT),
+            103 WSS_KEY_PEM [wss_key_pem, set_wss_key_pem: text]: Str, "libzmq's name of TLS_KEY."
+                .length(0, PEM_MAX)
+                .str(|o| o.tls.key.as_bytes(), |o, v| o.tls_mut().key = v.to_owned().into()),
+            104 WSS_CERT_PEM [wss_cert_pem, set_wss_cert_pem: text]: Str, "libzmq's name of TLS_CERTIFICATE."
+                .length(0, PEM_MAX)
+                .str(|o| o.tls.certificate.as_bytes(), |o, v| o.tls_mut().certificate = v.to_owned()),
+            105 WSS_TRUST_PEM [wss_trust_pem, set_wss_trust_pem: text]: Str, "libzmq's name of TLS_CA."
+                .length(0, PEM_MAX)
+                .str(|o| o.tls.ca.as_bytes(), |o, v| o.tls_mut().ca = v.to_owned()),
+            106 WSS_HOSTNAME [wss_hostname, set_wss_hostname: text]: Str, "libzmq's name of TLS_HOSTNAME."
+                .length(0, 255)
+                .str(|o| o.tls.hostname.as_bytes(), |o, v| o.tls_mut().hostname = v.to_owned()),
+            107 WSS_TRUST_SYSTEM [wss_trust_system, set_wss_trust_system: bool]: Bool, "libzmq's name of TLS_TRUST_SYSTEM. It reads 0 if that is not set."
+                .int(|o| i64::from(o.tls.trust_system == Some(true)), |o, v| o.tls_mut().trust_system = Some(v == 1)),
             108 ONLY_FIRST_SUBSCRIBE [=> set_only_first_subscribe: bool]: Bool, "Stored without effect: a message that does not begin with a subscription never has one in a later part."
                 .of_patterns()
                 .range(0, INT)

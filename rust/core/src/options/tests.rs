@@ -251,7 +251,6 @@ fn options_that_do_not_exist_are_refused_with_the_reason() {
     let mut options = options(SocketType::Push);
     for (name, value) in [
         ("GSSAPI_SERVER", Value::Int(1)),
-        ("WSS_HOSTNAME", Value::from("host")),
         ("PRIORITY", Value::Int(1)),
     ] {
         let error = options.set(id(name), &value).unwrap_err();

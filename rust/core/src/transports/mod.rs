@@ -15,6 +15,7 @@ mod tcp;
 mod tls;
 mod udp;
 mod worker;
+mod ws;
 
 use std::fmt;
 use std::io::{self, IoSlice};
@@ -154,6 +155,8 @@ static TRANSPORTS: &[Row] = &[
     Row::Bytes(&ipc::IPC),
     Row::Messages(udp::new),
     Row::Bytes(&tls::TLS),
+    Row::Bytes(&ws::WS),
+    Row::Bytes(&ws::WSS),
 ];
 
 /// Transports that every ZeroMQ has. libzmq has no such capabilities.

@@ -1,0 +1,384 @@
+//! [`WsLayer`]: a WebSocket connection without I/O, between the bytes of ZMTP and those of TCP or TLS.
+//!
+//! Received bodies pass through as they arrive, so the layer holds no message. It holds the beginning of the upgrade or of
+//! a frame, a control frame, what one read has brought, and [`WAITING_MAX`] bytes to send.
+
+use std::io::{self, IoSlice};
+
+use super::frames::{self, CLOSE, Mask, PING, Start};
+use super::upgrade::{self, HEAD_MAX};
+use crate::error::{Error, ErrorKind, Result};
+use crate::sys::{chance, errno};
+use crate::transports::layers::{Layer, Phase};
+
+/// Bytes for above are not taken while this many wait to be sent.
+const WAITING_MAX: usize = 64 * 1024;
+/// A larger empty buffer is released, because a connection may be idle for long.
+const SPARE_MAX: usize = 4096;
+/// The greeting of ZMTP, which ZWS does not have.
+const GREETING: usize = 64;
+/// The status of a normal end.
+const NORMAL: [u8; 2] = 1000_u16.to_be_bytes();
+
+/// See the module text.
+#[derive(Debug)]
+pub(crate) struct WsLayer {
+    role: Role,
+    mechanism: &'static str,
+    phase: Phase,
+    has_ended: bool,
+    /// The beginning of what arrives: the upgrade, or the start of a frame.
+    head: Vec<u8>,
+    inlet: Inlet,
+    /// Bytes for above.
+    ready: Vec<u8>,
+    outlet: Outlet,
+    outgoing: Vec<u8>,
+    /// How many of `outgoing` were transmitted.
+    sent: usize,
+}
+
+#[derive(Debug)]
+enum Role {
+    Client { key: String },
+    Server { path: String },
+}
+
+/// What is being received.
+#[derive(Debug)]
+enum Inlet {
+    Start,
+    Body {
+        left: u64,
+        at: u64,
+        mask: Mask,
+    },
+    Control {
+        opcode: u8,
+        left: usize,
+        mask: Mask,
+        payload: Vec<u8>,
+    },
+}
+
+/// What is being taken from above.
+#[derive(Debug)]
+enum Outlet {
+    Greeting { left: usize },
+    Header { bytes: Vec<u8> },
+    Body { left: u64, at: u64, mask: Mask },
+}
+
+impl WsLayer {
+    /// The layer of a connection to a server at this host and path.
+    pub(super) fn client(host: &str, path: &str, mechanism: &'static str) -> WsLayer {
+        let mut random = [0; 16];
+        random[..8].copy_from_slice(&chance::number().to_ne_bytes());
+        random[8..].copy_from_slice(&chance::number().to_ne_bytes());
+        let key = upgrade::key(random);
+        let request = upgrade::request(host, path, &key, mechanism);
+        let mut layer = WsLayer::new(Role::Client { key }, mechanism);
+        layer.outgoing = request.into_bytes();
+        layer
+    }
+
+    /// The layer of an accepted connection, for clients that ask for this path.
+    pub(super) fn server(path: &str, mechanism: &'static str) -> WsLayer {
+        let path = path.to_owned();
+        WsLayer::new(Role::Server { path }, mechanism)
+    }
+
+    fn new(role: Role, mechanism: &'static str) -> WsLayer {
+        WsLayer {
+            role,
+            mechanism,
+            phase: Phase::Opening,
+            has_ended: false,
+            head: Vec::new(),
+            inlet: Inlet::Start,
+            ready: Vec::new(),
+            outlet: Outlet::Greeting { left: GREETING },
+            outgoing: Vec::new(),
+            sent: 0,
+        }
+    }
+
+    /// Takes bytes of the upgrade. Returns how many.
+    fn open(&mut self, bytes: &[u8]) -> Result<usize> {
+        let before = self.head.len();
+        let room = HEAD_MAX - before;
+        self.head.extend_from_slice(&bytes[..bytes.len().min(room)]);
+        let len = match &self.role {
+            Role::Client { key } => upgrade::check_answer(&self.head, key, self.mechanism)?,
+            Role::Server { path } => match upgrade::answer(&self.head, path, self.mechanism) {
+                None => None,
+                Some((answer, len)) => {
+                    self.outgoing.extend(answer.text.into_bytes());
+                    match answer.refusal {
+                        Some(error) => return Err(error),
+                        None => Some(len),
+                    }
+                }
+            },
+        };
+        let Some(len) = len else {
+            return Ok(bytes.len());
+        };
+        self.head = Vec::new();
+        self.phase = Phase::Open;
+        self.greet();
+        Ok(len - before)
+    }
+
+    /// The peer's greeting, as ZMTP expects it.
+    fn greet(&mut self) {
+        let mut greeting = [0; GREETING];
+        greeting[0] = 0xff;
+        greeting[9] = 0x7f;
+        greeting[10] = 3;
+        let name = self.mechanism.as_bytes();
+        greeting[12..12 + name.len()].copy_from_slice(name);
+        self.ready.extend(greeting);
+    }
+
+    fn decode(&mut self, mut bytes: &[u8]) -> Result<()> {
+        let from_client = matches!(self.role, Role::Server { .. });
+        while !bytes.is_empty() && !self.has_ended {
+            match &mut self.inlet {
+                Inlet::Start => {
+                    self.head.push(bytes[0]);
+                    bytes = &bytes[1..];
+                    let Some(start) = frames::parse(&self.head, from_client)? else {
+                        continue;
+                    };
+                    self.head.clear();
+                    self.start(start);
+                }
+                Inlet::Body { left, at, mask } => {
+                    let count = usize::try_from(*left)
+                        .unwrap_or(usize::MAX)
+                        .min(bytes.len());
+                    let start = self.ready.len();
+                    self.ready.extend_from_slice(&bytes[..count]);
+                    mask.apply(&mut self.ready[start..], *at);
+                    *left -= count as u64;
+                    *at += count as u64;
+                    bytes = &bytes[count..];
+                    if *left == 0 {
+                        self.inlet = Inlet::Start;
+                    }
+                }
+                Inlet::Control { left, payload, .. } => {
+                    let count = bytes.len().min(*left);
+                    payload.extend_from_slice(&bytes[..count]);
+                    *left -= count;
+                    bytes = &bytes[count..];
+                    if *left == 0 {
+                        self.control();
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn start(&mut self, start: Start) {
+        match start {
+            Start::Frame { flags, size, mask } => {
+                frames::put_zmtp(flags, size, &mut self.ready);
+                if size > 0 {
+                    self.inlet = Inlet::Body {
+                        left: size,
+                        at: 1,
+                        mask,
+                    };
+                }
+            }
+            Start::Control { opcode, size, mask } => {
+                self.inlet = Inlet::Control {
+                    opcode,
+                    left: size as usize,
+                    mask,
+                    payload: Vec::new(),
+                };
+                if size == 0 {
+                    self.control();
+                }
+            }
+        }
+    }
+
+    /// Handles a complete control frame.
+    fn control(&mut self) {
+        let inlet = std::mem::replace(&mut self.inlet, Inlet::Start);
+        let Inlet::Control {
+            opcode,
+            mask,
+            mut payload,
+            ..
+        } = inlet
+        else {
+            return;
+        };
+        mask.apply(&mut payload, 0);
+        match opcode {
+            CLOSE => {
+                self.has_ended = true;
+                self.say_goodbye(&payload);
+            }
+            // A peer that does not read its answers gets no more of them.
+            PING if self.waiting() < WAITING_MAX => {
+                let mask = self.mask();
+                frames::put_control(frames::PONG, &payload, mask, &mut self.outgoing);
+            }
+            _ => {}
+        }
+    }
+
+    fn say_goodbye(&mut self, payload: &[u8]) {
+        let mask = self.mask();
+        frames::put_control(CLOSE, payload, mask, &mut self.outgoing);
+    }
+
+    /// A new mask if this side is the client.
+    fn mask(&self) -> Option<Mask> {
+        let is_client = matches!(self.role, Role::Client { .. });
+        is_client.then(|| Mask::new(chance::number() as u32))
+    }
+
+    fn waiting(&self) -> usize {
+        self.outgoing.len() - self.sent
+    }
+
+    /// Takes bytes from above, as far as there is room. Returns how many.
+    fn encode(&mut self, bytes: &[u8]) -> usize {
+        let mut rest = bytes;
+        while !rest.is_empty() {
+            let waiting = self.waiting();
+            if waiting >= WAITING_MAX {
+                break;
+            }
+            match &mut self.outlet {
+                Outlet::Greeting { left } => {
+                    let count = rest.len().min(*left);
+                    *left -= count;
+                    rest = &rest[count..];
+                    if *left == 0 {
+                        self.outlet = Outlet::Header { bytes: Vec::new() };
+                    }
+                }
+                Outlet::Header { bytes } => {
+                    bytes.push(rest[0]);
+                    rest = &rest[1..];
+                    let Some((flags, size)) = frames::parse_zmtp(bytes) else {
+                        continue;
+                    };
+                    bytes.clear();
+                    let mask = self.mask();
+                    frames::put_frame(flags, size, mask, &mut self.outgoing);
+                    if size > 0 {
+                        self.outlet = Outlet::Body {
+                            left: size,
+                            at: 1,
+                            mask: mask.unwrap_or_default(),
+                        };
+                    }
+                }
+                Outlet::Body { left, at, mask } => {
+                    let count = usize::try_from(*left).unwrap_or(usize::MAX);
+                    let count = count.min(rest.len()).min(WAITING_MAX - waiting);
+                    let start = self.outgoing.len();
+                    self.outgoing.extend_from_slice(&rest[..count]);
+                    mask.apply(&mut self.outgoing[start..], *at);
+                    *left -= count as u64;
+                    *at += count as u64;
+                    rest = &rest[count..];
+                    if *left == 0 {
+                        self.outlet = Outlet::Header { bytes: Vec::new() };
+                    }
+                }
+            }
+        }
+        bytes.len() - rest.len()
+    }
+}
+
+impl Layer for WsLayer {
+    fn phase(&self) -> Phase {
+        self.phase
+    }
+
+    fn handle_input(&mut self, bytes: &[u8]) -> Result<()> {
+        let used = match self.phase {
+            Phase::Opening => self.open(bytes)?,
+            Phase::Open | Phase::Over => 0,
+        };
+        self.decode(&bytes[used..])
+    }
+
+    fn handle_end(&mut self, error: Option<io::Error>) -> Result<()> {
+        let text = "the peer ended the connection during the upgrade from HTTP to WebSocket";
+        match (self.phase, error) {
+            (Phase::Opening, None) => {
+                Err(Error::with(ErrorKind::Os(errno::CONNECTION_RESET), text))
+            }
+            (Phase::Opening, Some(error)) => Err(Error::from(error).about(text)),
+            (Phase::Open | Phase::Over, _) => Ok(()),
+        }
+    }
+
+    fn has_input(&self) -> bool {
+        !self.ready.is_empty()
+    }
+
+    fn poll_input(&mut self, buffer: &mut Vec<u8>) -> Result<()> {
+        let room = buffer.capacity() - buffer.len();
+        let count = self.ready.len().min(room);
+        buffer.extend_from_slice(&self.ready[..count]);
+        match count == self.ready.len() && self.ready.capacity() > SPARE_MAX {
+            true => self.ready = Vec::new(),
+            false => drop(self.ready.drain(..count)),
+        }
+        Ok(())
+    }
+
+    fn has_ended(&self) -> bool {
+        self.has_ended
+    }
+
+    fn handle_output(&mut self, slices: &[IoSlice<'_>]) -> usize {
+        if self.phase != Phase::Open || self.has_ended {
+            return 0;
+        }
+        let mut taken = 0;
+        for slice in slices {
+            let count = self.encode(slice);
+            taken += count;
+            if count < slice.len() {
+                break;
+            }
+        }
+        taken
+    }
+
+    fn poll_transmit(&self) -> &[u8] {
+        &self.outgoing[self.sent..]
+    }
+
+    fn transmitted(&mut self, count: usize) {
+        self.sent += count;
+        if self.sent >= self.outgoing.len() {
+            self.sent = 0;
+            match self.outgoing.capacity() > SPARE_MAX {
+                true => self.outgoing = Vec::new(),
+                false => self.outgoing.clear(),
+            }
+        }
+    }
+
+    fn finish(&mut self) {
+        if self.phase == Phase::Open && !self.has_ended {
+            self.say_goodbye(&NORMAL);
+        }
+    }
+}

@@ -1,0 +1,157 @@
+//! WebSocket: the transports `ws` and `wss`, which carry ZMTP as ZWS 2.0 (RFC 45).
+//!
+//! The upgrade from HTTP is a file of its own. From then on, the layer turns frames of ZMTP into messages of WebSocket and
+//! back. For the engine, the peer speaks ZMTP 3.0: the layer adds the greeting that ZWS omits.
+
+mod frames;
+mod layer;
+mod upgrade;
+
+use std::os::fd::BorrowedFd;
+
+use zeroxide_proto::socket_type::SocketType;
+
+pub(super) use self::layer::WsLayer;
+use super::tcp::{TCP, renamed};
+use super::tls::{Client, Server};
+use super::{ByteTransport, Listen, Opening, Stream, Target, Targets};
+use crate::error::{Error, ErrorKind, Result};
+use crate::options::Options;
+
+/// See the module text.
+pub(super) struct Ws {
+    scheme: &'static str,
+    capability: &'static str,
+    /// Inside TLS.
+    is_secure: bool,
+}
+
+pub(super) static WS: Ws = Ws {
+    scheme: "ws",
+    capability: "WS",
+    is_secure: false,
+};
+
+pub(super) static WSS: Ws = Ws {
+    scheme: "wss",
+    capability: "WSS",
+    is_secure: true,
+};
+
+impl ByteTransport for Ws {
+    fn scheme(&self) -> &'static str {
+        self.scheme
+    }
+
+    fn capability(&self) -> &'static str {
+        self.capability
+    }
+
+    fn check(&self, address: &str, socket: SocketType, bind: bool) -> Result<()> {
+        if socket.is_raw() {
+            return Err(raw(&socket.to_string()));
+        }
+        let (address, path) = split(address);
+        upgrade::check_path(path)?;
+        TCP.check(address, socket, bind)
+    }
+
+    fn listen(&self, address: &str, options: &Options) -> Result<Box<dyn Listen>> {
+        if options.is_raw() {
+            return Err(raw("a socket with ROUTER_RAW"));
+        }
+        let server = match self.is_secure {
+            true => Some(Server::new(options)?),
+            false => None,
+        };
+        let (address, path) = split(address);
+        Ok(Box::new(WsListener {
+            inner: TCP.listen(address, options)?,
+            server,
+            scheme: self.scheme,
+            path: path.to_owned(),
+            mechanism: options.security.mechanism.name,
+        }))
+    }
+
+    fn resolved(&self, address: &str, options: &Options) -> Vec<String> {
+        let (address, path) = split(address);
+        let endpoints = TCP.resolved(address, options).into_iter();
+        endpoints
+            .map(|endpoint| format!("{}{path}", renamed(&endpoint, self.scheme)))
+            .collect()
+    }
+
+    fn targets(&self, address: &str, options: &Options) -> Result<Targets> {
+        if options.is_raw() {
+            return Err(raw("a socket with ROUTER_RAW"));
+        }
+        let (address, _) = split(address);
+        if self.is_secure {
+            Client::new(address, options)?;
+        }
+        TCP.targets(address, options)
+    }
+
+    fn open(&self, address: &str, target: &Target, options: &Options) -> Result<Opening> {
+        let (address, path) = split(address);
+        let Opening { stream, connected } = TCP.open(address, target, options)?;
+        let stream = match self.is_secure {
+            true => stream.with_layer(Client::new(address, options)?.layer()?),
+            false => stream,
+        };
+        // A source address is of no interest to the server.
+        let host = address.rsplit(';').next().unwrap_or(address);
+        let layer = WsLayer::client(host, path, options.security.mechanism.name);
+        Ok(Opening {
+            stream: stream.with_layer(layer),
+            connected,
+        })
+    }
+}
+
+struct WsListener {
+    inner: Box<dyn Listen>,
+    /// For wss.
+    server: Option<Server>,
+    scheme: &'static str,
+    path: String,
+    mechanism: &'static str,
+}
+
+impl Listen for WsListener {
+    fn accept(&self) -> Result<Option<Stream>> {
+        let Some(mut stream) = self.inner.accept()? else {
+            return Ok(None);
+        };
+        if let Some(server) = &self.server {
+            stream = stream.with_layer(server.layer()?);
+        }
+        let layer = WsLayer::server(&self.path, self.mechanism);
+        Ok(Some(stream.with_layer(layer)))
+    }
+
+    fn endpoint(&self) -> String {
+        let endpoint = renamed(&self.inner.endpoint(), self.scheme);
+        format!("{endpoint}{}", self.path)
+    }
+
+    fn fd(&self) -> BorrowedFd<'_> {
+        self.inner.fd()
+    }
+}
+
+/// The address of TCP, and the path with its slash; empty if there is none.
+fn split(address: &str) -> (&str, &str) {
+    let end = address.find('/').unwrap_or(address.len());
+    address.split_at(end)
+}
+
+fn raw(socket: &str) -> Error {
+    let text =
+        format!("{socket} carries plain bytes, which WebSocket does not: use tcp or tls+tcp");
+    Error::with(ErrorKind::IncompatibleProtocol, text)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,246 @@
+//! Two layers that hand each other their bytes, without I/O.
+
+use std::io::IoSlice;
+
+use super::*;
+use crate::transports::layers::{Layer, Phase};
+
+/// A greeting of ZMTP, which the layer does not send.
+const GREETING: [u8; 64] = [9; 64];
+
+fn pair() -> (WsLayer, WsLayer) {
+    (
+        WsLayer::client("localhost:80", "/feed", "NULL"),
+        WsLayer::server("/feed", "NULL"),
+    )
+}
+
+/// Moves what `from` has to send, at most `piece` bytes at a time. Returns what arrives above.
+fn pass(from: &mut WsLayer, to: &mut WsLayer, piece: usize) -> Result<Vec<u8>> {
+    let mut arrived = Vec::new();
+    while !from.poll_transmit().is_empty() {
+        let bytes = from.poll_transmit();
+        let bytes = bytes[..bytes.len().min(piece)].to_vec();
+        from.transmitted(bytes.len());
+        to.handle_input(&bytes)?;
+        while to.has_input() {
+            let mut buffer = Vec::with_capacity(1000);
+            to.poll_input(&mut buffer)?;
+            arrived.extend(buffer);
+        }
+    }
+    Ok(arrived)
+}
+
+/// Two layers after the upgrade, and after the greetings of ZMTP.
+fn open(piece: usize) -> (WsLayer, WsLayer) {
+    let (mut client, mut server) = pair();
+    let greeting = pass(&mut client, &mut server, piece).unwrap();
+    assert_eq!(greeting.len(), 64);
+    assert_eq!(&greeting[..16], b"\xff\0\0\0\0\0\0\0\0\x7f\x03\0NULL");
+    assert_eq!(pass(&mut server, &mut client, piece).unwrap(), greeting);
+    assert_eq!((client.phase(), server.phase()), (Phase::Open, Phase::Open));
+    for layer in [&mut client, &mut server] {
+        assert_eq!(write(layer, &GREETING), 64);
+        assert!(layer.poll_transmit().is_empty());
+    }
+    (client, server)
+}
+
+fn write(layer: &mut WsLayer, bytes: &[u8]) -> usize {
+    layer.handle_output(&[IoSlice::new(bytes)])
+}
+
+/// Frames of ZMTP with bodies of different lengths.
+fn zmtp() -> Vec<u8> {
+    let mut bytes = b"\x04\x06\x05READY".to_vec();
+    for size in [0, 1, 124, 125, 126, 255] {
+        bytes.extend([1, size as u8]);
+        bytes.extend((0..size).map(|n| n as u8));
+    }
+    for size in [256_u64, 65_533, 65_534, 65_535, 70_000] {
+        bytes.push(2);
+        bytes.extend(size.to_be_bytes());
+        bytes.extend((0..size).map(|n| n as u8));
+    }
+    bytes
+}
+
+#[test]
+fn frames_arrive_however_they_are_cut() {
+    for piece in [1, 7, 1000, 16 * 1024] {
+        let (client, server) = open(piece);
+        let mut both = [client, server];
+        for _ in 0..2 {
+            let [from, to] = &mut both;
+            let sent = zmtp();
+            let (mut taken, mut arrived) = (0, Vec::new());
+            while taken < sent.len() {
+                let end = sent.len().min(taken + 3 * piece);
+                taken += write(from, &sent[taken..end]);
+                assert!(from.poll_transmit().len() < 70_000);
+                arrived.extend(pass(from, to, piece).unwrap());
+            }
+            assert!(arrived == sent, "{piece}");
+            both.reverse();
+        }
+    }
+}
+
+#[test]
+fn a_layer_that_is_not_read_takes_no_more_and_loses_nothing() {
+    let (mut client, mut server) = open(usize::MAX);
+    let sent = zmtp();
+    let first = write(&mut client, &sent);
+    assert!((60_000..70_000).contains(&first));
+    assert_eq!(write(&mut client, &sent[first..]), 0);
+    let mut arrived = pass(&mut client, &mut server, 1 << 14).unwrap();
+    let mut taken = first;
+    while taken < sent.len() {
+        taken += write(&mut client, &sent[taken..]);
+        arrived.extend(pass(&mut client, &mut server, 1 << 14).unwrap());
+    }
+    assert!(arrived == sent);
+}
+
+#[test]
+fn the_example_of_rfc_6455_is_answered_as_it_says() {
+    let mut server = WsLayer::server("/chat", "NULL");
+    server
+        .handle_input(b"GET /chat HTTP/1.1\r\nHost: server.example.com\r\nupgrade: WebSocket\r\nConnection: keep-alive, Upgrade\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nOrigin: http://example.com\r\nSec-WebSocket-Protocol: other, ZWS2.0/NULL,ZWS2.0\r\nSec-WebSocket-Version: 13\r\n\r\n")
+        .unwrap();
+    let answer = String::from_utf8(server.poll_transmit().to_vec()).unwrap();
+    assert!(answer.starts_with("HTTP/1.1 101 "), "{answer}");
+    assert!(
+        answer.contains("\r\nSec-WebSocket-Accept: s3pPLMBiTxaQ9kYGzzhZRbK+xOo=\r\n"),
+        "{answer}"
+    );
+    assert!(
+        answer.contains("\r\nSec-WebSocket-Protocol: ZWS2.0/NULL\r\n"),
+        "{answer}"
+    );
+}
+
+#[test]
+fn a_client_accepts_only_the_right_answer() {
+    let right = "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Accept: s3pPLMBiTxaQ9kYGzzhZRbK+xOo=\r\nSec-WebSocket-Protocol: ZWS2.0/NULL\r\n\r\n";
+    let check =
+        |answer: &str| upgrade::check_answer(answer.as_bytes(), "dGhlIHNhbXBsZSBub25jZQ==", "NULL");
+    assert_eq!(check(right).unwrap(), Some(right.len()));
+    assert_eq!(check(&right[..right.len() - 1]).unwrap(), None);
+    for (wrong, words) in [
+        (right.replace("101", "404"), "HTTP status 404"),
+        (right.replace("s3p", "s4p"), "Sec-WebSocket-Accept"),
+        (
+            right.replace("ZWS2.0/NULL", "ZWS2.0/CURVE"),
+            "expected ZWS2.0/NULL",
+        ),
+        (right.replace("websocket", "h2c"), "another protocol"),
+        ("\x7f\0\0".to_owned(), "does not speak WebSocket"),
+        (
+            format!("HTTP/1.1 101 x\r\nA: {}", "b".repeat(9000)),
+            "more than 8 KiB",
+        ),
+    ] {
+        let error = check(&wrong).unwrap_err().to_string();
+        assert!(error.contains(words), "{error}");
+    }
+}
+
+#[test]
+fn a_server_says_what_is_wrong_with_a_request() {
+    let right = upgrade::request("h:1", "/feed", "dGhlIHNhbXBsZSBub25jZQ==", "NULL");
+    for (wrong, status, words) in [
+        (right.replace("GET", "POST"), "426", "asks for no WebSocket"),
+        (
+            right.replace("/feed", "/food"),
+            "404",
+            "\"/food\", expected \"/feed\"",
+        ),
+        (right.replace("13", "8"), "426", "another version"),
+        (right.replace("dGhl", "dGh"), "400", "Sec-WebSocket-Key"),
+        (
+            right.replace("2.0/NULL", "2.0/PLAIN"),
+            "400",
+            "\"ZWS2.0/PLAIN\", expected ZWS2.0/NULL",
+        ),
+        ("\u{ff}\0\0\0".to_owned(), "400", "no HTTP request"),
+        (
+            format!("GET / HTTP/1.1\r\nA: {}", "b".repeat(9000)),
+            "431",
+            "more than 8 KiB",
+        ),
+    ] {
+        let mut server = WsLayer::server("/feed", "NULL");
+        let error = server
+            .handle_input(wrong.as_bytes())
+            .unwrap_err()
+            .to_string();
+        assert!(error.contains(words), "{error}");
+        let answer = String::from_utf8(server.poll_transmit().to_vec()).unwrap();
+        assert!(
+            answer.starts_with(&format!("HTTP/1.1 {status} ")),
+            "{answer}"
+        );
+    }
+}
+
+#[test]
+fn pings_are_answered_and_the_end_is_returned() {
+    let (mut client, mut server) = open(usize::MAX);
+    // "abc", masked.
+    let ping = [0x89, 0x83, 1, 2, 3, 4, b'a' ^ 1, b'b' ^ 2, b'c' ^ 3];
+    server.handle_input(&ping).unwrap();
+    assert_eq!(server.poll_transmit(), [0x8a, 3, b'a', b'b', b'c']);
+    pass(&mut server, &mut client, 1).unwrap();
+    client.finish();
+    pass(&mut client, &mut server, 1).unwrap();
+    assert!(server.has_ended());
+    pass(&mut server, &mut client, 1).unwrap();
+    assert!(client.has_ended());
+}
+
+#[test]
+fn frames_that_zws_does_not_have_are_refused() {
+    for (frame, words) in [
+        (&b"\x02\x81"[..], "in fragments"),
+        (b"\x81\x81", "sends text"),
+        (b"\xc2\x81", "extension"),
+        (b"\x82\x01", "does not mask"),
+        (b"\x89\xfe", "control frame of more"),
+        (b"\x82\x80\0\0\0\0", "impossible length"),
+        (
+            b"\x82\xff\xff\xff\xff\xff\xff\xff\xff\xff\0\0\0\0",
+            "impossible length",
+        ),
+        (b"\x82\x81\0\0\0\0\x04", "flags"),
+    ] {
+        let mut server = open(usize::MAX).1;
+        let error = server.handle_input(frame).unwrap_err().to_string();
+        assert!(error.contains(words), "{error}");
+    }
+    let error = open(usize::MAX).0.handle_input(b"\x82\x81").unwrap_err();
+    assert!(error.to_string().contains("masks its frames"), "{error}");
+}
+
+#[test]
+fn no_bytes_make_it_panic_or_keep_much() {
+    let mut random = 0x9e37_79b9_7f4a_7c15_u64;
+    let (mut client, _) = open(usize::MAX);
+    write(&mut client, &zmtp()[..3000]);
+    let good = client.poll_transmit().to_vec();
+    for _ in 0..3000 {
+        random ^= random << 13;
+        random ^= random >> 7;
+        random ^= random << 17;
+        let mut server = open(usize::MAX).1;
+        let mut bytes = good.clone();
+        let place = (random >> 32) as usize % bytes.len().min(200);
+        bytes[place] ^= (random as u8).max(1);
+        let _ = server.handle_input(&bytes);
+        let mut buffer = Vec::with_capacity(10_000);
+        server.poll_input(&mut buffer).unwrap();
+        assert!(buffer.len() <= bytes.len() + 64);
+        assert!(server.poll_transmit().len() <= bytes.len());
+    }
+}

@@ -1,0 +1,219 @@
+//! The upgrade from HTTP to WebSocket (RFC 6455, section 4): what each side says, and whether the other's answer is right.
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use httparse::{EMPTY_HEADER, Header, Request, Response, Status};
+use sha1::{Digest, Sha1};
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::sys::errno;
+
+/// The longest request or answer.
+pub(super) const HEAD_MAX: usize = 8 * 1024;
+const HEADERS_MAX: usize = 64;
+/// From RFC 6455.
+const GUID: &[u8] = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
+
+const PROTOCOL: ErrorKind = ErrorKind::Os(errno::PROTOCOL);
+
+/// An answer of the server: what it sends, and why it refuses if it does.
+pub(super) struct Answer {
+    pub(super) text: String,
+    pub(super) refusal: Option<Error>,
+}
+
+/// # Errors
+/// `Invalid` if the path cannot be in a request.
+pub(super) fn check_path(path: &str) -> Result<()> {
+    let is_legal = |byte: u8| byte.is_ascii_graphic() && byte != b'#';
+    match path.bytes().all(is_legal) && path.len() <= 2048 {
+        true => Ok(()),
+        false => Err(Error::with(
+            ErrorKind::Invalid,
+            "a path has at most 2048 visible ASCII characters without '#'; write others as %XX",
+        )),
+    }
+}
+
+/// The name of ZWS 2.0 with a mechanism.
+pub(super) fn protocol(mechanism: &str) -> String {
+    format!("ZWS2.0/{mechanism}")
+}
+
+/// A client's key: 16 random bytes.
+pub(super) fn key(random: [u8; 16]) -> String {
+    STANDARD.encode(random)
+}
+
+pub(super) fn request(host: &str, path: &str, key: &str, mechanism: &str) -> String {
+    let path = if path.is_empty() { "/" } else { path };
+    let protocol = protocol(mechanism);
+    format!(
+        "GET {path} HTTP/1.1\r\nHost: {host}\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Key: {key}\r\nSec-WebSocket-Protocol: {protocol}\r\nSec-WebSocket-Version: 13\r\n\r\n"
+    )
+}
+
+/// Answers a request for this path, once it is complete. Returns the answer and the length of the request.
+pub(super) fn answer(bytes: &[u8], path: &str, mechanism: &str) -> Option<(Answer, usize)> {
+    let mut headers = [EMPTY_HEADER; HEADERS_MAX];
+    let mut request = Request::new(&mut headers);
+    let len = match request.parse(bytes) {
+        Ok(Status::Complete(len)) => len,
+        Ok(Status::Partial) if bytes.len() < HEAD_MAX => return None,
+        Ok(Status::Partial) => {
+            return Some(refuse(
+                "431 Request Header Fields Too Large",
+                "sends a request of more than 8 KiB",
+            ));
+        }
+        Err(_) => {
+            return Some(refuse(
+                "400 Bad Request",
+                "does not speak WebSocket: it sends no HTTP request",
+            ));
+        }
+    };
+    let answer = match accept(&request, path, mechanism) {
+        Ok(text) => Answer {
+            text,
+            refusal: None,
+        },
+        Err((status, why)) => refuse(status, &why).0,
+    };
+    Some((answer, len))
+}
+
+fn accept(
+    request: &Request<'_, '_>,
+    path: &str,
+    mechanism: &str,
+) -> std::result::Result<String, (&'static str, String)> {
+    let headers = &*request.headers;
+    let asked = request.path.unwrap_or_default();
+    let own = if path.is_empty() { "/" } else { path };
+    if request.method != Some("GET")
+        || !has_word(headers, "Upgrade", "websocket")
+        || !has_word(headers, "Connection", "upgrade")
+    {
+        return Err(("426 Upgrade Required", "asks for no WebSocket".to_owned()));
+    }
+    if asked != own {
+        return Err((
+            "404 Not Found",
+            format!("asks for the path {asked:?}, expected {own:?}"),
+        ));
+    }
+    if value(headers, "Sec-WebSocket-Version").map(str::trim) != Some("13") {
+        return Err((
+            "426 Upgrade Required",
+            "speaks another version of WebSocket".to_owned(),
+        ));
+    }
+    let key = value(headers, "Sec-WebSocket-Key")
+        .map(str::trim)
+        .unwrap_or_default();
+    if STANDARD.decode(key).map_or(0, |key| key.len()) != 16 {
+        return Err((
+            "400 Bad Request",
+            "sends no Sec-WebSocket-Key of 16 bytes".to_owned(),
+        ));
+    }
+    let protocol = protocol(mechanism);
+    if !has_word(headers, "Sec-WebSocket-Protocol", &protocol) {
+        let offered: Vec<&str> = values(headers, "Sec-WebSocket-Protocol").collect();
+        let why = format!(
+            "offers the protocols {:?}, expected {protocol}",
+            offered.join(",")
+        );
+        return Err(("400 Bad Request", why));
+    }
+    let accept = accept_key(key);
+    Ok(format!(
+        "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Accept: {accept}\r\nSec-WebSocket-Protocol: {protocol}\r\n\r\n"
+    ))
+}
+
+fn refuse(status: &str, why: &str) -> (Answer, usize) {
+    let answer = Answer {
+        text: format!(
+            "HTTP/1.1 {status}\r\nConnection: close\r\nContent-Length: 0\r\nSec-WebSocket-Version: 13\r\n\r\n"
+        ),
+        refusal: Some(Error::with(PROTOCOL, format!("the client {why}"))),
+    };
+    (answer, 0)
+}
+
+/// Checks a server's answer to a request with this key. Returns its length, or `None` if it is incomplete.
+///
+/// # Errors
+/// If the server refuses, or its answer is wrong.
+pub(super) fn check_answer(bytes: &[u8], key: &str, mechanism: &str) -> Result<Option<usize>> {
+    let wrong = |why: String| Error::with(PROTOCOL, format!("the server {why}"));
+    let mut headers = [EMPTY_HEADER; HEADERS_MAX];
+    let mut response = Response::new(&mut headers);
+    let len = match response.parse(bytes) {
+        Ok(Status::Complete(len)) => len,
+        Ok(Status::Partial) if bytes.len() < HEAD_MAX => return Ok(None),
+        Ok(Status::Partial) => return Err(wrong("sends an answer of more than 8 KiB".to_owned())),
+        Err(_) => {
+            return Err(wrong(
+                "does not speak WebSocket: it sends no HTTP answer".to_owned(),
+            ));
+        }
+    };
+    let headers = &*response.headers;
+    match response.code {
+        Some(101) => {}
+        code => {
+            let reason = response.reason.unwrap_or_default();
+            let text = format!(
+                "refuses with HTTP status {} {reason}",
+                code.unwrap_or_default()
+            );
+            return Err(wrong(text));
+        }
+    }
+    if !has_word(headers, "Upgrade", "websocket") || !has_word(headers, "Connection", "upgrade") {
+        return Err(wrong(
+            "switches to another protocol than WebSocket".to_owned(),
+        ));
+    }
+    if value(headers, "Sec-WebSocket-Accept").map(str::trim) != Some(&*accept_key(key)) {
+        return Err(wrong("sends a wrong Sec-WebSocket-Accept".to_owned()));
+    }
+    let (chosen, protocol) = (
+        value(headers, "Sec-WebSocket-Protocol"),
+        protocol(mechanism),
+    );
+    if chosen.map(str::trim) != Some(&*protocol) {
+        let chosen = chosen.unwrap_or("none");
+        return Err(wrong(format!(
+            "chooses the protocol {chosen:?}, expected {protocol}"
+        )));
+    }
+    Ok(Some(len))
+}
+
+fn accept_key(key: &str) -> String {
+    let mut hash = Sha1::new();
+    hash.update(key.as_bytes());
+    hash.update(GUID);
+    STANDARD.encode(hash.finalize())
+}
+
+fn values<'a>(headers: &'a [Header<'a>], name: &'a str) -> impl Iterator<Item = &'a str> {
+    let named = headers
+        .iter()
+        .filter(move |header| header.name.eq_ignore_ascii_case(name));
+    named.filter_map(|header| std::str::from_utf8(header.value).ok())
+}
+
+fn value<'a>(headers: &'a [Header<'a>], name: &'a str) -> Option<&'a str> {
+    values(headers, name).next()
+}
+
+/// Whether a header's list has a word, in capitals or not.
+fn has_word(headers: &[Header<'_>], name: &str, word: &str) -> bool {
+    let mut words = values(headers, name).flat_map(|value| value.split(','));
+    words.any(|found| found.trim().eq_ignore_ascii_case(word))
+}
