@@ -44,7 +44,7 @@ enum Role {
     Server { path: String },
 }
 
-/// What is being received.
+/// The state of the frame that is being received.
 #[derive(Debug)]
 enum Inlet {
     Start,
@@ -61,7 +61,7 @@ enum Inlet {
     },
 }
 
-/// What is being taken from above.
+/// The state of the frame that is being taken from above.
 #[derive(Debug)]
 enum Outlet {
     Greeting { left: usize },
