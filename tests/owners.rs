@@ -6,8 +6,12 @@ use std::fs;
 
 use source::{files, identifier, root};
 
-/// Where a socket type may be named: the patterns, and the list of their protocol facts.
-const OWNERS: &[&str] = &["rust/core/src/patterns/", "rust/proto/src/socket_type.rs"];
+/// Where a socket type may be named: the patterns, and the lists of their protocol facts.
+const OWNERS: &[&str] = &[
+    "rust/core/src/patterns/",
+    "rust/proto/src/socket_type.rs",
+    "rust/proto/src/sp.rs",
+];
 
 #[test]
 fn only_patterns_name_socket_types() {
