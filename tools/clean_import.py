@@ -13,7 +13,7 @@ installed = sorted(d.metadata["Name"].lower() for d in importlib.metadata.distri
 assert set(installed) <= {"zeroxide", "pip", "setuptools"}, installed
 
 # The packages that a part of zeroxide is made for. They may be missing.
-OPTIONAL = {"gevent", "msgspec", "paramiko", "pyarrow", "pyspark", "tornado"}
+OPTIONAL = {"gevent", "msgspec", "paramiko", "pyarrow", "pyspark", "rich", "tornado"}
 for module in pkgutil.walk_packages(zmq.__path__, "zeroxide."):
     if "__main__" not in module.name and ".startup" not in module.name:
         try:
