@@ -425,7 +425,7 @@ fn routers_talk_to_each_other_by_name() {
 
 // ---- fairness ------------------------------------------------------------------------------------------------------
 
-/// Ten senders, one of them never stops. As soon as something of each slow one is there, ten receives bring it.
+/// Ten senders, one of them never stops. As soon as something of each slow one is there, a few receives bring it.
 fn all_peers_are_served(receiver: SocketType, sender: SocketType, endpoint: &str) {
     let context = Context::new();
     let sink = socket(&context, receiver);
@@ -475,10 +475,16 @@ fn all_peers_are_served(receiver: SocketType, sender: SocketType, endpoint: &str
             source.put(&format!("{round}.{n}"));
         }
         until(|| waiting() == 10);
-        let mut seen: Vec<String> = (0..10)
-            .map(|_| last(&sink.recv(Wait::Forever).unwrap()))
-            .collect();
-        seen.retain(|text| text != "loud");
+        // A message counts as queued just before the receiver learns about it. Meanwhile, the busy peer may have one
+        // more turn, or two.
+        let (mut seen, mut received) = (Vec::new(), 0);
+        while seen.len() < 9 && received < 12 {
+            let text = last(&sink.recv(Wait::Forever).unwrap());
+            received += 1;
+            if text != "loud" {
+                seen.push(text);
+            }
+        }
         seen.sort();
         let expected: Vec<String> = (0..9).map(|n| format!("{round}.{n}")).collect();
         assert_eq!(seen, expected, "{receiver} over {endpoint}");

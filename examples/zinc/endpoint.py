@@ -208,10 +208,13 @@ class Endpoint:
                         if frame is None:
                             raise ValueError("no frame")
                         handle(frame, time.monotonic())
-                    except (ArithmeticError, LookupError, TypeError, ValueError) as error:
+                        self._obey()
+                    except (
+                        *(ArithmeticError, LookupError, TypeError, ValueError),
+                        zmq.ZMQError,  # an address that no socket takes
+                    ) as error:
                         node.malformed += 1
                         LOG.warning("a malformed frame was ignored: %r", error)
-                    self._obey()
             node.handle_tick(time.monotonic())
 
     # The node's commands.

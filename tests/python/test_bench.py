@@ -249,6 +249,8 @@ def test_malformed_requests(zmq, sockets, listener):
     client = Client(sockets, zmq, listener("tcp://127.0.0.1:*", "--timeout", 0.2), "a")
     for request in (b"", b"\xff", b"3", b"[" * 100_000, b"{}"):
         assert "error" in client.say(request)
+    client.socket.send_multipart([b"{}", b"{}"])
+    assert json.loads(client.socket.recv()) == {"error": "the request has several parts"}
     numbers = {"size": 1, "warm_up": 1, "count": 1}
     assert client("measure", **numbers) == {"error": "no pattern is open"}
     assert client("open", pattern="pair") == {"error": "there is no pattern 'pair'"}

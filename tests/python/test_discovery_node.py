@@ -30,6 +30,7 @@ from zeroxide.discovery import (
     Whisper,
 )
 from zeroxide.discovery import _driver as driver
+from zeroxide.discovery._zre import Kind, Message, identity
 
 pytestmark = pytest.mark.zeroxide_only
 
@@ -354,6 +355,23 @@ def test_a_terminated_context_ends_a_node(port: int) -> None:
     waiting = Background(lambda: list(one))
     context.term()
     assert waiting.result() == []
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "\udcff", "x" * 200])
+def test_a_peer_may_name_any_endpoint(port: int, host: str) -> None:
+    context = zmq.Context()
+    one = Node("one", interface="lo", port=port, interval=50, context=context)
+    hello = Message(Kind.HELLO, 1, endpoint=f"tcp://{host}:1", name="stranger").write()
+    with zmq.Context() as other, other.socket(zmq.DEALER) as dealer:
+        dealer.routing_id = identity(uuid.uuid4())
+        dealer.connect(one.endpoint)
+        dealer.send_multipart(hello)
+        with Node("two", interface="lo", port=port, interval=50) as two:
+            while find(one, Enter).name != "two":
+                pass
+            assert find(two, Enter).name == "one"
+    # A peer that cannot be reached does not keep the context.
+    Background(context.term).result()
 
 
 def test_a_program_that_ends_says_goodbye(node: Callable[..., Node], port: int) -> None:

@@ -90,7 +90,7 @@ def test_surveys_of_asyncio(zmq, transport, sockets):
     async def main():
         with module.Context() as context:
             surveyor = context.socket(zmq.SURVEYOR)
-            surveyor.survey_timeout = 200
+            surveyor.survey_timeout = 1000
             surveyor.bind(sockets.endpoint(transport))
             tasks = []
             for _ in range(3):

@@ -173,6 +173,8 @@ def test_the_folder_can_be_named(directory, monkeypatch):
     assert report()["programs"] == []
     [found] = report("--folder", directory / "other")["programs"]
     assert found["pid"] == process.pid
+    [found] = report(process.pid, "--folder", directory / "other")["programs"]
+    assert found["pid"] == process.pid
     finish_script_with_line(process)
 
 
@@ -351,7 +353,7 @@ def test_collectors_show_topics_groups_and_the_disk(collector):
 
 def test_a_collector_that_ends_is_reported(collector):
     endpoint = collector.endpoint
-    with Command("top", endpoint, "--json", "--interval", 0.1, "--timeout", 0.1) as top:
+    with Command("top", endpoint, "--json", "--interval", 0.1, "--timeout", 1) as top:
         assert _next(top)["collectors"][0]["problem"] is None
         collector.close()
         while not (problem := _next(top)["collectors"][0]["problem"]):

@@ -85,7 +85,7 @@ class Beacon:
 
     def send(self, beacon: bytes) -> None:
         """Broadcasts a beacon. Interfaces are looked up each time, because they come and go."""
-        for interface in interfaces(self._chosen):
+        for interface in self._interfaces():
             source = IPv4Address(interface.address).packed
             information = _PACKET_INFO.pack(interface.index, source, bytes(4))
             with contextlib.suppress(OSError):  # the next beacon is due soon
@@ -112,7 +112,14 @@ class Beacon:
         self._socket.close()
 
     def _indices(self) -> set[int]:
-        return {interface.index for interface in interfaces(self._chosen)}
+        return {interface.index for interface in self._interfaces()}
+
+    def _interfaces(self) -> list[Interface]:
+        """Returns the interfaces; none if there is no descriptor left to look them up with."""
+        try:
+            return list(interfaces(self._chosen))
+        except OSError:
+            return []
 
     @staticmethod
     def _index(more: list[tuple[int, int, bytes]]) -> int:

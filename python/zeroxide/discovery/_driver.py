@@ -309,7 +309,7 @@ class Driver:
             mailbox.connect(command.endpoint)
         except ContextTerminated:
             raise
-        except ZMQError:
+        except (ZMQError, UnicodeError):  # a peer may name any bytes as its endpoint
             if mailbox is not None:
                 mailbox.close(linger=0)
             self.machine.handle_failure(command.peer)
@@ -375,10 +375,12 @@ class Driver:
     def _end(self) -> None:
         with self._lock:
             self._is_closed = True
-            for socket in (*self._mailboxes.values(), *self._gossip_remotes, self._inbox):
-                socket.close()
+            sockets = [*self._mailboxes.values(), *self._gossip_remotes, self._inbox]
             if self._gossip_clients is not None:
-                self._gossip_clients.close()
+                sockets.append(self._gossip_clients)
+            # A peer that cannot be reached must not keep the context from ending.
+            for socket in sockets:
+                socket.close(linger=_LINGER)
             if self._beacon is not None:
                 self._beacon.close()
             self._mailboxes.clear()

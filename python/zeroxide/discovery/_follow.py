@@ -145,7 +145,7 @@ class Follower(Closing):
     def _connect(self, endpoint: str) -> bool:
         try:
             self._socket.connect(endpoint)
-        except ZMQError as error:
+        except (ZMQError, UnicodeError) as error:  # a peer may name any bytes as an endpoint
             self._error = str(error)
             return False
         return True

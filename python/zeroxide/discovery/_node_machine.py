@@ -314,6 +314,8 @@ class NodeMachine:
         is_fair = has_read and now < self._looks_at + self._timing.evasive / 2
         self._looks_at = now + self._timing.tick
         for peer in list(self._peers.values()):
+            if self._peers.get(peer.uuid) is not peer:
+                continue  # it went with a peer of the same endpoint
             if not is_fair:
                 peer.heard = max(peer.heard, now - self._timing.evasive / 2)
             self._look_at(peer, now)

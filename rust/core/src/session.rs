@@ -422,7 +422,11 @@ impl State {
     /// Number of messages, complete or begun, that have not been transmitted, and of their bytes.
     fn undelivered(&self) -> (u64, u64) {
         let (begun, begun_bytes) = match &self.link {
-            Link::Up(up) => (up.stranded(), up.engine.backlog() as u64),
+            Link::Up(up) => {
+                let held = up.stream.held() as u64;
+                let in_layers = up.tail.messages_within(held).min(up.sent());
+                (up.stranded() + in_layers, up.engine.backlog() as u64 + held)
+            }
             _ => (0, 0),
         };
         let (queued, queued_bytes) = self

@@ -169,6 +169,8 @@ def run(options: argparse.Namespace) -> int:
 
 def _run_program(options: argparse.Namespace) -> None:
     name, *arguments = options.what
+    if options.curve or options.json or options.listen or options.connect or options.timeout:
+        options.fail(f"{name} takes no options but keys")
     if len(arguments) != 3:
         options.fail(f"{name} takes an endpoint, a size and a count")
     endpoint, *numbers = arguments

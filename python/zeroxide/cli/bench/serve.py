@@ -75,8 +75,11 @@ def _answer(control: Socket[Any], session: "_Session", parent: int | None) -> No
         ready = dict(poller.poll())
         if parent in ready:
             return
+        parts = control.recv_multipart()
         try:
-            request = json.loads(control.recv())
+            if len(parts) != 1:
+                raise _Refused("the request has several parts")
+            request = json.loads(parts[0])
             if not isinstance(request, dict):
                 raise _Refused("the request is no JSON object")
             reply = session.do(request)

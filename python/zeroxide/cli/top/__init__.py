@@ -138,9 +138,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _target(text: str) -> str:
-    if text.isdecimal():
-        return endpoint_of(text)
-    if "://" in text:
+    if text.isdecimal() or "://" in text:
         return text
     raise argparse.ArgumentTypeError(
         f"expected a PID or an endpoint, such as 4711 or tcp://collector:5555, got {text!r}"
@@ -181,7 +179,8 @@ def _watch(options: argparse.Namespace) -> Watch:
         )
 
     folder = options.folder or observer_folder()
-    return Watch(options.targets, folder, peers, make_client)
+    targets = [endpoint_of(text, folder) if text.isdecimal() else text for text in options.targets]
+    return Watch(targets, folder, peers, make_client)
 
 
 def _show(watch: Watch, options: argparse.Namespace) -> int:

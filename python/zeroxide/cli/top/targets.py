@@ -7,7 +7,6 @@ import time
 from collections.abc import Iterator
 from typing import Any, Protocol
 
-from ..._native import observer_folder
 from ...constants import LINGER, REQ
 from ...context import Context
 from ...error import ZMQBaseError
@@ -33,9 +32,9 @@ class ClientMaker(Protocol):
     def __call__(self, endpoint: str) -> Client: ...
 
 
-def endpoint_of(pid: str) -> str:
-    """The endpoint of a program of this user."""
-    return f"ipc://{observer_folder()}/{pid}.sock"
+def endpoint_of(pid: str, folder: str) -> str:
+    """The endpoint of a program whose observer uses this folder."""
+    return f"ipc://{folder}/{pid}.sock"
 
 
 def is_program(endpoint: str) -> bool:
@@ -198,7 +197,8 @@ class Watch:
     def _forget_ended(self) -> None:
         for program in [program for program in self.programs if program.is_gone]:
             self.programs.remove(program)
-            self.ended.append(program)
+            if not self.finds:
+                self.ended.append(program)
             program.close()
 
     @property

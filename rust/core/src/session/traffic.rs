@@ -112,6 +112,9 @@ impl Session {
                     if up.outlet == Outlet::Broken {
                         // There is no point in reading from a peer that cannot be answered.
                         up.cut(now);
+                    } else if up.stream.has_more() {
+                        // The peer sends much that is only for a layer.
+                        break Input::More;
                     } else {
                         up.inlet = up.inlet.next(InletEvent::Drain);
                     }

@@ -13,6 +13,8 @@ use crate::sys::stream;
 
 /// The bytes that are read from the kernel at a time.
 const READ_SIZE: usize = 16 * 1024;
+/// Reads in a row that may bring nothing for above. A peer may send such bytes without end.
+const FRUITLESS_READS: usize = 8;
 /// The room that is made for received bytes in a full buffer.
 const SMALL_ROOM: usize = 4096;
 
@@ -67,6 +69,11 @@ pub(crate) trait Layer: fmt::Debug + Send {
 
     /// Records that `count` of these bytes were sent.
     fn transmitted(&mut self, count: usize);
+
+    /// The number of bytes to send, without those of the layer's own that follow the last byte from above.
+    fn held(&self) -> usize {
+        self.poll_transmit().len()
+    }
 
     /// No more bytes come from above: the last chance to send the peer a farewell.
     fn finish(&mut self) {}
@@ -167,10 +174,9 @@ impl Layers {
         })
     }
 
-    /// The number of bytes that the kernel has not taken yet.
-    pub(super) fn unsent(&self) -> usize {
-        let held = self.stack.iter().map(|layer| layer.poll_transmit().len());
-        held.sum()
+    /// The number of bytes from above that the kernel has not taken yet, as the layers wrap them.
+    pub(super) fn held(&self) -> usize {
+        self.stack.iter().map(|layer| layer.held()).sum()
     }
 
     /// Goes on with the handshakes as far as possible. Returns whether they are complete.
@@ -216,7 +222,8 @@ impl Layers {
         Err(io::Error::from(ErrorKind::UnexpectedEof).into())
     }
 
-    /// Appends bytes for ZMTP to the buffer, up to its capacity. 0 means the end of the stream.
+    /// Appends bytes for ZMTP to the buffer, up to its capacity. 0 means the end of the stream. After some reads without
+    /// such bytes, it would block although there [may be more](Self::has_more).
     pub(super) fn recv(&mut self, fd: BorrowedFd<'_>, buffer: &mut Vec<u8>) -> io::Result<usize> {
         match self.try_recv(fd, buffer) {
             Ok(count) => Ok(count),
@@ -238,6 +245,7 @@ impl Layers {
         let before = buffer.len();
         // More may have arrived since, and the caller no longer knows.
         self.drained = false;
+        let mut reads = 0;
         loop {
             self.rise()?;
             self.take(buffer)?;
@@ -257,6 +265,11 @@ impl Layers {
                 }
                 continue;
             }
+            if reads == FRUITLESS_READS {
+                self.drained = false;
+                return Err(io::Error::from(ErrorKind::WouldBlock).into());
+            }
+            reads += 1;
             if self.receive(fd)? > 0 {
                 self.handle_received()?;
                 continue;

@@ -459,14 +459,19 @@ impl Stream {
         let _ = stream::shutdown_write(self.fd());
     }
 
+    /// The number of bytes that the layers hold, because the kernel has not taken them yet.
+    pub(crate) fn held(&self) -> usize {
+        self.layers.as_ref().map_or(0, |layers| layers.held())
+    }
+
     /// The number of bytes that a close could lose: those that the layers hold, and those that the kernel has accepted
     /// but the peer's kernel has not acknowledged. None over ipc, where written bytes are available to the peer at once.
     pub(crate) fn unsent(&self) -> usize {
-        let held = self.layers.as_ref().map_or(0, |layers| layers.unsent());
-        held + match self.peer {
-            Some(_) => stream::unsent(self.fd()).unwrap_or(0),
-            None => 0,
-        }
+        self.held()
+            + match self.peer {
+                Some(_) => stream::unsent(self.fd()).unwrap_or(0),
+                None => 0,
+            }
     }
 
     /// The peer's numeric IP address without port; `:uid:gid:pid` over ipc.

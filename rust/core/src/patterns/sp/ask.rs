@@ -18,7 +18,7 @@ use crate::options::{PatternOption, RESEND_IVL, ids};
 use crate::patterns::fair_queue::FairQueue;
 use crate::patterns::load_balancer::LoadBalancer;
 use crate::patterns::pipe_set::{DropReason, PipeSet};
-use crate::patterns::{Dialogue, Pattern, PatternSpec, Turns, single_part};
+use crate::patterns::{Dialogue, Pattern, PatternSpec, Priority, Turns, single_part};
 use crate::pipe::PipeId;
 use crate::sys::clock;
 
@@ -187,6 +187,10 @@ impl Pattern for Req {
         self.outbound.insert(id);
         self.inbound.insert(id);
         self.ask_again(pipes);
+    }
+
+    fn set_priority(&mut self, id: PipeId, priority: Priority) {
+        self.outbound.set_priority(id, priority.send);
     }
 
     fn ready(&mut self, _: &mut PipeSet, _: PipeId) {}

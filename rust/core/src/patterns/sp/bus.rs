@@ -8,7 +8,7 @@ use crate::patterns::distributor::Distributor;
 use crate::patterns::pipe_set::{DropReason, PipeSet};
 use crate::patterns::sieve::Sieve;
 use crate::patterns::single_part::{self, admit};
-use crate::patterns::{Pattern, PatternSpec};
+use crate::patterns::{Pattern, PatternSpec, Priority};
 use crate::pipe::PipeId;
 
 #[derive(Default)]
@@ -21,6 +21,10 @@ struct Bus {
 impl Pattern for Bus {
     fn attach(&mut self, _: &mut PipeSet, id: PipeId) {
         self.inbound.insert(id);
+    }
+
+    fn set_priority(&mut self, id: PipeId, priority: Priority) {
+        self.inbound.set_priority(id, priority.recv);
     }
 
     fn ready(&mut self, _: &mut PipeSet, id: PipeId) {

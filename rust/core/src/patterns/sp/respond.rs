@@ -13,7 +13,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::options::{MAX_TTL, PatternOption, ids};
 use crate::patterns::fair_queue::FairQueue;
 use crate::patterns::pipe_set::{DropReason, PipeSet};
-use crate::patterns::{Dialogue, Pattern, PatternSpec, Turns, single_part};
+use crate::patterns::{Dialogue, Pattern, PatternSpec, Priority, Turns, single_part};
 use crate::pipe::PipeId;
 
 struct Respond {
@@ -73,6 +73,10 @@ impl Respond {
 impl Pattern for Respond {
     fn attach(&mut self, _: &mut PipeSet, id: PipeId) {
         self.inbound.insert(id);
+    }
+
+    fn set_priority(&mut self, id: PipeId, priority: Priority) {
+        self.inbound.set_priority(id, priority.recv);
     }
 
     fn ready(&mut self, _: &mut PipeSet, _: PipeId) {}

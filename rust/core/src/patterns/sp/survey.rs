@@ -13,7 +13,7 @@ use crate::options::{PatternOption, SURVEY_TIMEOUT, ids};
 use crate::patterns::distributor::Distributor;
 use crate::patterns::fair_queue::FairQueue;
 use crate::patterns::pipe_set::{DropReason, PipeSet};
-use crate::patterns::{Dialogue, Pattern, PatternSpec, Turns, single_part};
+use crate::patterns::{Dialogue, Pattern, PatternSpec, Priority, Turns, single_part};
 use crate::pipe::PipeId;
 use crate::sys::clock;
 
@@ -132,6 +132,10 @@ fn survey_comes_first() -> Error {
 impl Pattern for Surveyor {
     fn attach(&mut self, _: &mut PipeSet, id: PipeId) {
         self.inbound.insert(id);
+    }
+
+    fn set_priority(&mut self, id: PipeId, priority: Priority) {
+        self.inbound.set_priority(id, priority.recv);
     }
 
     fn ready(&mut self, _: &mut PipeSet, id: PipeId) {

@@ -255,3 +255,30 @@ fn a_layer_on_top_of_a_proxy_begins_when_the_proxy_has_connected() {
     other.join().unwrap();
     assert_eq!(layers.recv(fd, &mut buffer).unwrap(), 0);
 }
+
+#[test]
+fn a_peer_that_sends_nothing_for_above_is_not_read_without_end() {
+    let (near, far) = UnixStream::pair().unwrap();
+    near.set_nonblocking(true).unwrap();
+    far.set_nonblocking(true).unwrap();
+    let mut layers = Layers::default();
+    layers.push(Box::new(Late::new()));
+    let (fd, mut far) = (near.as_fd(), &far);
+    far.write_all(HELLO).unwrap();
+    assert!(layers.advance(fd).unwrap());
+    // Empty records, as many as the kernel takes.
+    let mut written = 0;
+    while let Ok(count) = far.write(&[0; 2 * READ_SIZE]) {
+        written += count;
+    }
+    assert!(written > FRUITLESS_READS * READ_SIZE, "{written}");
+    let mut buffer = Vec::with_capacity(100);
+    let pause = layers.recv(fd, &mut buffer).unwrap_err();
+    assert_eq!(pause.kind(), ErrorKind::WouldBlock);
+    assert!(layers.has_more());
+    while layers.has_more() {
+        assert!(layers.recv(fd, &mut buffer).is_err());
+    }
+    far.write_all(&record(b"at last")).unwrap();
+    assert_eq!(layers.recv(fd, &mut buffer).unwrap(), 7);
+}

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeSet, VecDeque};
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr, SocketAddrV6};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Instant;
 
@@ -342,7 +342,13 @@ impl Inlet {
                         counters.add(DropReason::Malformed, 1);
                         continue;
                     };
-                    let from = SocketAddr::new(from.ip().to_canonical(), from.port());
+                    // A link-local address means nothing without its interface.
+                    let from = match (from, from.ip().to_canonical()) {
+                        (SocketAddr::V6(v6), IpAddr::V6(ip)) => {
+                            SocketAddrV6::new(ip, v6.port(), 0, v6.scope_id()).into()
+                        }
+                        (_, ip) => SocketAddr::new(ip, from.port()),
+                    };
                     (
                         Frame::copy_from(from.to_string().as_bytes()),
                         incoming.bytes,

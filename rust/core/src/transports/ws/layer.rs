@@ -36,6 +36,8 @@ pub(crate) struct WsLayer {
     outgoing: Vec<u8>,
     /// How many of `outgoing` were transmitted.
     sent: usize,
+    /// The bytes of control frames after the last byte from above.
+    trailing: usize,
 }
 
 #[derive(Debug)]
@@ -100,6 +102,7 @@ impl WsLayer {
             outlet: Outlet::Greeting { left: GREETING },
             outgoing: Vec::new(),
             sent: 0,
+            trailing: 0,
         }
     }
 
@@ -224,20 +227,20 @@ impl WsLayer {
         match opcode {
             CLOSE => {
                 self.has_ended = true;
-                self.say_goodbye(&payload);
+                self.put_control(CLOSE, &payload);
             }
             // A peer that does not read its answers gets no more of them.
             PING if self.waiting() < WAITING_MAX => {
-                let mask = self.mask();
-                frames::put_control(frames::PONG, &payload, mask, &mut self.outgoing);
+                self.put_control(frames::PONG, &payload);
             }
             _ => {}
         }
     }
 
-    fn say_goodbye(&mut self, payload: &[u8]) {
-        let mask = self.mask();
-        frames::put_control(CLOSE, payload, mask, &mut self.outgoing);
+    fn put_control(&mut self, opcode: u8, payload: &[u8]) {
+        let (before, mask) = (self.outgoing.len(), self.mask());
+        frames::put_control(opcode, payload, mask, &mut self.outgoing);
+        self.trailing += self.outgoing.len() - before;
     }
 
     /// A new mask if this side is the client.
@@ -258,6 +261,7 @@ impl WsLayer {
             if waiting >= WAITING_MAX {
                 break;
             }
+            self.trailing = 0;
             match &mut self.outlet {
                 Outlet::Greeting { left } => {
                     let count = rest.len().min(*left);
@@ -365,6 +369,10 @@ impl Layer for WsLayer {
         &self.outgoing[self.sent..]
     }
 
+    fn held(&self) -> usize {
+        self.waiting().saturating_sub(self.trailing)
+    }
+
     fn transmitted(&mut self, count: usize) {
         self.sent += count;
         if self.sent >= self.outgoing.len() {
@@ -378,7 +386,7 @@ impl Layer for WsLayer {
 
     fn finish(&mut self) {
         if self.phase == Phase::Open && !self.has_ended {
-            self.say_goodbye(&NORMAL);
+            self.put_control(CLOSE, &NORMAL);
         }
     }
 }
