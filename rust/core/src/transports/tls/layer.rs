@@ -30,6 +30,8 @@ pub(crate) struct TlsLayer {
     readable: usize,
     /// The peer has ended its side of the conversation.
     has_ended: bool,
+    /// Only the peer can read what is sent. An attacker can pose as a server whose certificate is not checked.
+    pub(super) is_private: bool,
     pub(super) outgoing: Vec<u8>,
     /// How many of `outgoing` were transmitted.
     sent: usize,
@@ -59,6 +61,7 @@ impl TlsLayer {
             received: Vec::new(),
             readable: 0,
             has_ended: false,
+            is_private: true,
             outgoing: Vec::new(),
             sent: 0,
         };
@@ -188,7 +191,7 @@ impl Layer for TlsLayer {
     }
 
     fn is_private(&self) -> bool {
-        true
+        self.is_private
     }
 }
 

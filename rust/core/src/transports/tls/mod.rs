@@ -118,6 +118,7 @@ impl Server {
 pub(super) struct Client {
     config: Arc<ClientConfig>,
     name: ServerName<'static>,
+    is_checked: bool,
 }
 
 impl Client {
@@ -137,13 +138,16 @@ impl Client {
         Ok(Client {
             config,
             name: server_name(address, &tls.hostname)?,
+            is_checked: !tls.unverified,
         })
     }
 
     /// # Errors
     /// If rustls refuses the configuration.
     pub(super) fn layer(self) -> Result<TlsLayer> {
-        TlsLayer::client(self.config, self.name)
+        let mut layer = TlsLayer::client(self.config, self.name)?;
+        layer.is_private = self.is_checked;
+        Ok(layer)
     }
 }
 

@@ -484,3 +484,11 @@ fn a_changed_option_counts_from_the_next_connection_on() {
     assert!(!Arc::ptr_eq(&before, &after));
     assert!(!format!("{options:?}").contains("BEGIN PRIVATE"));
 }
+
+#[test]
+fn a_connection_to_an_unchecked_server_is_not_private() {
+    let (near, far) = pair();
+    assert!(near.is_private() && far.is_private());
+    let unchecked = client("localhost", &[(ids::TLS_VERIFY, Value::Int(0))]);
+    assert!(!unchecked.is_private());
+}
