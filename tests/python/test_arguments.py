@@ -86,8 +86,8 @@ DEVICES = {
     "devices.Device()": "in_type must be specified: a zmq.SocketType such as zmq.PULL",
     "devices.Device(zmq.QUEUE, 'PULL', 8)": "in_type takes a zmq.SocketType such as zmq.PULL,"
     " not 'PULL'",
-    "devices.ThreadDevice(zmq.QUEUE, 7, 99)": "out_type takes a zmq.SocketType such as zmq.PULL,"
-    " not 99",
+    "devices.ThreadDevice(zmq.QUEUE, 7, 250)": "out_type takes a zmq.SocketType such as zmq.PULL,"
+    " not 250",
     "devices.ThreadProxy(zmq.PULL, zmq.PUSH, None)": "mon_type takes a zmq.SocketType such as"
     " zmq.PULL, not None",
     "devices.ThreadProxySteerable(7, 8, 1, 'x')": "ctrl_type takes a zmq.SocketType such as"

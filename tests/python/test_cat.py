@@ -457,6 +457,8 @@ def test_a_timeout_counts_from_the_last_message(zmq, monkeypatch, capfdbinary):
     clock, messages = [0.0], [b"a", b"b", b"c"]
 
     class Slow:
+        send_batch = None
+
         def recv_batch(self, most, milliseconds):
             arrives = 900 if messages else milliseconds
             clock[0] += arrives / 1000
@@ -469,7 +471,7 @@ def test_a_timeout_counts_from_the_last_message(zmq, monkeypatch, capfdbinary):
     encode = formats().make_encoder("lines")
     limits = talk.Limits(recv_timeout=1.0)
     with pytest.raises(talk.TimedOut, match="no message within 1 s"):
-        talk.Talk(Slow(), abilities, None, encode, limits).run(None, shows_requests=False)
+        talk.Talk(Slow(), abilities, None, None, encode, limits).run(None, shows_requests=False)
     assert capfdbinary.readouterr().out == b"a\nb\nc\n"
     assert clock[0] == pytest.approx(3.7)
 

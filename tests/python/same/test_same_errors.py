@@ -150,7 +150,7 @@ def test_terminated(zmq):
     thread.join()
 
 
-@pytest.mark.parametrize("protocol", ["udp", "pgm", "norm", "ws", "vmci", "nonsense"])
+@pytest.mark.parametrize("protocol", ["udp", "pgm", "norm", "vmci", "nonsense"])
 def test_missing_protocols(zmq, context, protocol):
     with context.socket(zmq.PULL) as socket, pytest.raises(zmq.ZMQError) as caught:
         socket.connect(f"{protocol}://127.0.0.1:5555")

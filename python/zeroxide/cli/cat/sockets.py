@@ -53,11 +53,8 @@ class Abilities(NamedTuple):
 
 
 def names() -> list[str]:
-    """The names of the types that can be made. DGRAM needs udp, which no build has.
-
-    They are not tried, because a command in a loop should start soon.
-    """
-    return [kind.name.lower() for kind in SocketType if kind != SocketType.DGRAM]
+    """The names of all types."""
+    return [kind.name.lower() for kind in SocketType]
 
 
 class Types(Choice):

@@ -7,7 +7,7 @@
 
 _shtab_zeroxide_subparsers=(cat bench proxy collector top produce tail topics groups lag check verify keygen completion version)
 
-_shtab_zeroxide_cat_option_strings=(-h --help --pair --pub --sub --req --rep --dealer --router --pull --push --xpub --xsub --stream --server --client --radio --dish --gather --scatter --peer --channel --bind --listen -L --bind-local -X --bind-ipc --bind-unix --connect --dial -l --connect-local -x --connect-ipc --connect-unix --identity --socket-name --option --compat -v --verbose -V --version -q --silent -D --data -F --file --input --exec --shell --recv-only -i --interval -d --delay --wait --group --send-only --join --subscribe --format --lines --raw -A --ascii -Q --quoted --hex --json --msgpack --length --separator --recv-maxsz --count --timeout --recv-timeout --receive-timeout --send-timeout --key --allow --server-key --user --password-file --passwords)
+_shtab_zeroxide_cat_option_strings=(-h --help --pair --pub --sub --req --rep --dealer --router --pull --push --xpub --xsub --stream --server --client --radio --dish --gather --scatter --dgram --peer --channel --surveyor --respondent --bus --bind --listen -L --bind-local -X --bind-ipc --bind-unix --connect --dial -l --connect-local -x --connect-ipc --connect-unix --identity --socket-name --option --compat -v --verbose -V --version -q --silent -D --data -F --file --input --exec --shell --recv-only -i --interval -d --delay --wait --group --send-only --join --subscribe --format --lines --raw -A --ascii -Q --quoted --hex --json --msgpack --length --separator --recv-maxsz --count --timeout --recv-timeout --receive-timeout --send-timeout --key --allow --server-key --user --password-file --passwords)
 _shtab_zeroxide_bench_option_strings=(-h --help --listen --connect --patterns --sizes --repeats --seconds --count --window --timeout --json --curve --key --allow --server-key)
 _shtab_zeroxide_proxy_option_strings=(-h --help --front --back --capture --control --hwm --io-threads --linger --key --allow --server-key --secure)
 _shtab_zeroxide_collector_option_strings=(-h --help --dir --bind --advertise --http --http-host --pull --subscribe --dealer --framing --keep-frames --retention-bytes --retention-hours --retention-groups --archive --segment-bytes --flush-ms --flush-rows --max-batch-bytes --max-producers --max-names-per-connection --max-staged-bytes --staged-hours --credit-bytes --credit-rows --http-body-bytes --key --allow --roles --http-token --open-to-network --log-format --log-level)
@@ -61,7 +61,7 @@ _shtab_zeroxide_check___server_key_COMPGEN=_shtab_compgen_files
 _shtab_zeroxide_verify_pos_0_COMPGEN=_shtab_compgen_dirs
 _shtab_zeroxide_keygen___directory_COMPGEN=_shtab_compgen_dirs
 
-_shtab_zeroxide_cat_pos_0_choices=(pair pub sub req rep dealer router pull push xpub xsub stream server client radio dish gather scatter peer channel)
+_shtab_zeroxide_cat_pos_0_choices=(pair pub sub req rep dealer router pull push xpub xsub stream server client radio dish gather scatter dgram peer channel surveyor respondent bus)
 _shtab_zeroxide_cat___input_choices=(lines raw quoted hex json msgpack length)
 _shtab_zeroxide_cat___format_choices=(lines raw ascii quoted hex json msgpack length no)
 _shtab_zeroxide_proxy_pos_0_choices=(pubsub reqrep pipeline)
@@ -95,8 +95,12 @@ _shtab_zeroxide_cat___radio_nargs=0
 _shtab_zeroxide_cat___dish_nargs=0
 _shtab_zeroxide_cat___gather_nargs=0
 _shtab_zeroxide_cat___scatter_nargs=0
+_shtab_zeroxide_cat___dgram_nargs=0
 _shtab_zeroxide_cat___peer_nargs=0
 _shtab_zeroxide_cat___channel_nargs=0
+_shtab_zeroxide_cat___surveyor_nargs=0
+_shtab_zeroxide_cat___respondent_nargs=0
+_shtab_zeroxide_cat___bus_nargs=0
 _shtab_zeroxide_cat___compat_nargs=0
 _shtab_zeroxide_cat__v_nargs=0
 _shtab_zeroxide_cat___verbose_nargs=0

@@ -79,8 +79,12 @@ _shtab_zeroxide_cat_options=(
   "--dish[the same as the type dish]"
   "--gather[the same as the type gather]"
   "--scatter[the same as the type scatter]"
+  "--dgram[the same as the type dgram]"
   "--peer[the same as the type peer]"
   "--channel[the same as the type channel]"
+  "--surveyor[the same as the type surveyor]"
+  "--respondent[the same as the type respondent]"
+  "--bus[the same as the type bus]"
   "*"{--bind,--listen}"[bind to this endpoint, as in tcp\:\/\/127.0.0.1\:5555 (repeatable)]:ENDPOINT:"
   "*"{-L,--bind-local}"[bind to tcp\:\/\/127.0.0.1\:PORT]:PORT:"
   "*"{-X,--bind-ipc,--bind-unix}"[bind to ipc\:\/\/PATH]:PATH:"
@@ -127,7 +131,7 @@ _shtab_zeroxide_cat_options=(
   "--user[be a PLAIN client with this name]:NAME:"
   "--password-file[file with the password of --user]:FILE:_files"
   "--passwords[be a PLAIN server for the users in this file of lines NAME\:PASSWORD]:FILE:_files"
-  ":the socket\'s type\: pair, pub, sub, req, rep, dealer, router, pull, push, xpub, xsub, stream, server, client, radio, dish, gather, scatter, peer, channel:(pair pub sub req rep dealer router pull push xpub xsub stream server client radio dish gather scatter peer channel)"
+  ":the socket\'s type\: pair, pub, sub, req, rep, dealer, router, pull, push, xpub, xsub, stream, server, client, radio, dish, gather, scatter, dgram, peer, channel, surveyor, respondent, bus:(pair pub sub req rep dealer router pull push xpub xsub stream server client radio dish gather scatter dgram peer channel surveyor respondent bus)"
 )
 
 # guard to ensure default positional specs are added only once per session
