@@ -24,6 +24,7 @@ from typing import (
 from . import _checks, _native, as_zmq
 from ._cautions import warn_of_security
 from ._exports import exports_only
+from ._native import SocketContext
 from ._option_calls import OptionCalls
 from ._options import HIDDEN
 from ._tables import TableMessages
@@ -494,7 +495,7 @@ class Socket(OptionCalls, TableMessages, Generic[ReturnT_co]):
 
         return SocketEvents(self._event_stream(events), timeout)
 
-    def open_context(self) -> _native.SocketContext:
+    def open_context(self) -> SocketContext:
         """Opens a context: one of several requests or surveys of this socket at a time.
 
         SURVEYOR and RESPONDENT have contexts, and so have REQ and REP with ``WIRE_PROTOCOL`` 1.
@@ -515,7 +516,7 @@ class Socket(OptionCalls, TableMessages, Generic[ReturnT_co]):
         Source:
             nng's ``nng_ctx_open``
         """
-        return _native.SocketContext(self)
+        return SocketContext(self)
 
     def disable_monitor(self) -> None:
         """Stops what `get_monitor_socket` started. The last event is ``EVENT_MONITOR_STOPPED``.
