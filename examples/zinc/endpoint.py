@@ -23,6 +23,9 @@ from .timing import Timing
 
 LOG = logging.getLogger(__name__)
 
+# The errors of a malformed frame. ZMQError: it has an address that no socket accepts.
+_OF_FRAMES = (ArithmeticError, LookupError, TypeError, ValueError, zmq.ZMQError)
+
 # The channel of the replica, and the lane of all that reads or changes it.
 DOCUMENT = "document"
 
@@ -209,10 +212,7 @@ class Endpoint:
                             raise ValueError("no frame")
                         handle(frame, time.monotonic())
                         self._obey()
-                    except (
-                        *(ArithmeticError, LookupError, TypeError, ValueError),
-                        zmq.ZMQError,  # an address that no socket takes
-                    ) as error:
+                    except _OF_FRAMES as error:
                         node.malformed += 1
                         LOG.warning("a malformed frame was ignored: %r", error)
             node.handle_tick(time.monotonic())
