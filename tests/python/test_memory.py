@@ -128,3 +128,27 @@ def test_bursts_of_large_messages(zmq, copy):
         str(copy),
     )
     assert output == "fine\nfine\n"
+
+
+def test_objects_that_are_released_after_the_connection(zmq):
+    """No connection returns memory here. The objects lie below a block in use, so the allocator would keep them."""
+    output, _ = run_script(
+        zmq.__name__,
+        MEASURE
+        + """
+    context = zmq.Context()
+    push, pull = context.socket(zmq.PUSH), context.socket(zmq.PULL)
+    pull.bind("inproc://lent")
+    push.connect("inproc://lent")
+    base = resident()
+    # Once a body of this size was freed, the allocator has the next ones side by side.
+    bytearray(1_000_000)
+    bodies = [bytearray(1_000_000) for _ in range(100)]
+    above = bytearray(1_000_000)
+    while bodies:
+        push.send(bodies.pop(), copy=False)
+        pull.recv()
+    comes_down(base, 30)
+    """,
+    )
+    assert output == "fine\n"

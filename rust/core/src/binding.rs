@@ -2,6 +2,7 @@
 //! does not show them.
 
 pub use crate::json::Json;
+pub use crate::pace::BACKLOG_LARGE;
 #[cfg(feature = "ablation")]
 pub use crate::pace::{Policy, switch_off};
 pub use crate::signal::{Wakes, deferring_wakes, interrupted_by};
@@ -10,3 +11,9 @@ pub use crate::sys::interfaces::own_addresses;
 pub use crate::sys::parting::{prepare_for_exit, sleep_instead_of_exit};
 pub use crate::sys::thread::spawn_without_signals;
 pub use zeroxide_proto::copies::Copies;
+
+/// Returns freed memory to the system, for objects that a binding releases later than the connection that has sent
+/// them. Returns false if that was done only just: then try again later.
+pub fn give_memory_back() -> bool {
+    crate::sys::memory::give_back().is_none()
+}

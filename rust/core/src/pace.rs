@@ -79,7 +79,7 @@ pub(crate) const GATHERING_PAUSE: u8 = 15;
 
 /// Bytes of a backlog that are worth the milliseconds that returning their memory to the system takes. Row: 200,000 x
 /// 1 KiB queued.
-pub(crate) const BACKLOG_LARGE: u64 = 8 << 20;
+pub const BACKLOG_LARGE: u64 = 8 << 20;
 /// How long the backlog must have been smaller. A burst that follows sooner finds the memory still there. Row: as above.
 pub(crate) const BACKLOG_GONE: Duration = Duration::from_millis(100);
 

@@ -60,6 +60,9 @@ fn reclaim_now() {
 /// The number of [`Lent`] objects.
 static LENT: AtomicUsize = AtomicUsize::new(0);
 
+/// The number of bytes that were ever lent. It wraps around.
+static VOLUME: AtomicUsize = AtomicUsize::new(0);
+
 /// All that is lent by this module.
 struct Buffers;
 
@@ -70,6 +73,10 @@ impl Lender for Buffers {
 
     fn is_anything_spent(&self) -> bool {
         !SPENT.is_empty()
+    }
+
+    fn volume(&self) -> usize {
+        VOLUME.load(Ordering::Relaxed)
     }
 
     fn reclaim(&self) {
@@ -360,6 +367,7 @@ fn lend_bytes(object: &Bound<'_, PyBytes>, track: bool) -> Body {
 }
 
 fn finish(lent: Lent, done: Option<Arc<Done>>) -> Body {
+    VOLUME.fetch_add(lent.len, Ordering::Relaxed);
     LENT.fetch_add(1, Ordering::SeqCst);
     reclaimer::note_lent(&Buffers);
     Body {

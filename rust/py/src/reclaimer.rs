@@ -4,6 +4,9 @@
 //! a library, for hours. The thread sleeps while nothing is lent, and otherwise checks at intervals, leaving the work
 //! to the program's calls as long as those do it. It must never wait for Python once the interpreter shuts down,
 //! because Python would end it in the middle of this module. So it is ended before that.
+//!
+//! It also returns the memory of a burst to the system. A connection does so when it falls silent, but the objects that
+//! it has sent may be released only after that.
 
 use std::sync::atomic::{AtomicU8, AtomicU32, Ordering};
 use std::sync::mpsc::{Receiver, channel};
@@ -12,7 +15,7 @@ use std::thread::{self, Thread};
 use std::time::Duration;
 
 use pyo3::prelude::*;
-use zeroxide::binding::spawn_without_signals;
+use zeroxide::binding::{BACKLOG_LARGE, give_memory_back, spawn_without_signals};
 
 use crate::fork::generation;
 use crate::parting;
@@ -44,6 +47,8 @@ pub(crate) trait Lender: Sync {
     fn is_anything_lent(&self) -> bool;
     /// Whether there are objects whose memory is no longer needed.
     fn is_anything_spent(&self) -> bool;
+    /// The number of bytes that have ever been lent. It wraps around.
+    fn volume(&self) -> usize;
     /// Releases them. Called with the GIL held.
     fn reclaim(&self);
 }
@@ -102,10 +107,20 @@ fn rouse(lender: &'static dyn Lender) {
 fn run(lender: &dyn Lender) {
     let mut pause = SOON;
     let mut by_calls = BY_CALLS.load(Ordering::Relaxed);
+    let mut returned = 0;
     while STATE.load(Ordering::SeqCst) != OVER {
         if !lender.is_anything_lent() && !lender.is_anything_spent() {
-            sleep(lender);
             pause = SOON;
+            let volume = lender.volume();
+            if (volume.wrapping_sub(returned) as u64) < BACKLOG_LARGE {
+                sleep(lender);
+                continue;
+            }
+            // A burst that follows at once finds the memory still there.
+            thread::park_timeout(LATE);
+            if lender.volume() == volume && give_memory_back() {
+                returned = volume;
+            }
             continue;
         }
         thread::park_timeout(pause);
