@@ -14,19 +14,30 @@ import subprocess
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 STAGE_LIMIT_S = 25 * 60
 
+# The maximum number of failed tests that a stage runs again. More than these are no accident.
+UNSTEADY_MAX = 3
+
 # The closing lines of the runners used here; summed for the last line.
 PYTEST_COUNT = re.compile(r"(\d+) (passed|failed|error|errors|skipped|xfailed|xpassed)\b")
 CARGO_RESULT = re.compile(r"^test result: \w+\. (\d+) passed; (\d+) failed; (\d+) ignored")
 
+# Their lines for a test that failed.
+PYTEST_FAILED = re.compile(r"^(?:FAILED|ERROR) (\S+::.+?)(?: - .*)?$", re.MULTILINE)
+CARGO_FAILED = re.compile(r"^test (.+?) \.\.\. FAILED$", re.MULTILINE)
+
 
 class Failed(Exception):
     """A stage did not succeed; its output shows why."""
+
+    def __init__(self, why: str, output: str = "") -> None:
+        super().__init__(why)
+        self.output = output
 
 
 @dataclass
@@ -72,6 +83,7 @@ def without(*programs: str) -> Callable[[], str | None]:
 class Runner:
     everything: bool = False
     counts: Counts = field(default_factory=Counts)
+    unsteady: list[str] = field(default_factory=list)  # failed, and passed when run again
 
     def sh(self, *command: str | Path, env: dict[str, str] | None = None, cwd: Path = ROOT) -> str:
         """Runs one command to its end, forwards its output and returns it; raises if it fails or takes too long."""
@@ -114,8 +126,37 @@ class Runner:
         if out_of_time.is_set():
             raise Failed(f"still running after {STAGE_LIMIT_S} s")
         if code != 0:
-            raise Failed(f"exit code {code}")
+            raise Failed(f"exit code {code}", "".join(lines))
         return "".join(lines)
+
+    def tests(
+        self,
+        *command: str | Path,
+        failed: re.Pattern[str],
+        again: Callable[[list[str]], list[str]],
+        env: dict[str, str] | None = None,
+    ) -> None:
+        """Runs a test runner, and the few tests that fail once more, with the arguments that `again` makes of their names.
+
+        A test that passes then is unsteady: it is a fault in the test or in the code. The run goes on, and its summary
+        names the test.
+        """
+        earlier = self.counts.failed
+        try:
+            self.sh(*command, env=env)
+        except Failed as first:
+            names = sorted(set(failed.findall(first.output)))
+            if not 0 < len(names) <= UNSTEADY_MAX:
+                raise
+            # Each test counts once.
+            once = replace(self.counts)
+            try:
+                self.sh(*command, *again(names), env=env)
+                once.passed += once.failed - earlier
+                once.failed = earlier
+                self.unsteady += names
+            finally:
+                self.counts = once
 
 
 def run(stages: list[Stage], runner: Runner) -> int:
@@ -151,5 +192,7 @@ def run(stages: list[Stage], runner: Runner) -> int:
         print(table[-1], flush=True)
     counts = runner.counts
     print("\n=== summary ===", *table, sep="\n")
+    for name in runner.unsteady:
+        print(f"UNSTEADY: failed, and passed when run again: {name}")
     print(f"{counts.passed} passed, {counts.failed} failed, {counts.skipped} skipped", flush=True)
     return 1 if counts.failed or "not run" in outcomes.values() else 0

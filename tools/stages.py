@@ -20,7 +20,16 @@ from pathlib import Path
 
 import libzmq_drafts as drafts
 import release
-from stage_runner import ROOT, Failed, Runner, Stage, run, without
+from stage_runner import (
+    CARGO_FAILED,
+    PYTEST_FAILED,
+    ROOT,
+    Failed,
+    Runner,
+    Stage,
+    run,
+    without,
+)
 
 VENV = Path(os.environ.get("ZEROXIDE_VENV", ROOT / ".venv"))
 PYTHON = VENV / "bin" / "python"
@@ -84,17 +93,11 @@ def rustdoc(runner: Runner) -> None:
 
 def cargo_test(runner: Runner) -> None:
     """Uses the profile of the quick wheel, which shares the build of the crates below `zeroxide`."""
-    runner.sh(
-        "cargo",
-        "test",
-        "--locked",
-        "--workspace",
-        "--exclude",
-        EXTENSION,
-        "--features",
-        FEATURES,
-        "--profile",
-        "quick",
+    runner.tests(
+        *("cargo", "test", "--locked", "--no-fail-fast", "--workspace", "--exclude", EXTENSION),
+        *("--features", FEATURES, "--profile", "quick"),
+        failed=CARGO_FAILED,
+        again=lambda names: ["--", "--exact", *names],
         env={"ZEROXIDE_FULL": "1"} if runner.everything else None,
     )
 
@@ -232,7 +235,12 @@ def tests(
             selection += ["--ignore", f"tests/{folder}/{apart}"]
         # Spark starts its workers with `python3` from the PATH unless told otherwise.
         env = {"PYSPARK_PYTHON": str(PYTHON), "ZEROXIDE_TEST_MODULE": on}
-        runner.sh(PYTHON, "-m", "pytest", f"tests/{folder}", *selection, env=env)
+        runner.tests(
+            *(str(PYTHON), "-m", "pytest", f"tests/{folder}", *selection),
+            failed=PYTEST_FAILED,
+            again=lambda names: ["--last-failed", "--last-failed-no-failures", "none"],
+            env=env,
+        )
 
     return run
 

@@ -1,6 +1,7 @@
 """`make test` sums up the counts of the test runners."""
 
 import importlib
+import re
 import sys
 import zipfile
 from pathlib import Path
@@ -73,6 +74,69 @@ def test_a_command_that_fails_is_a_failure() -> None:
     stage_runner.Runner().sh(sys.executable, "-c", "pass")
     with pytest.raises(stage_runner.Failed, match="exit code 3"):
         stage_runner.Runner().sh(sys.executable, "-c", "raise SystemExit(3)")
+
+
+SUITE = """
+import pathlib, pytest
+
+@pytest.mark.parametrize("kind", ["a test", "another test"])
+def test_first_time(kind):
+    tried = pathlib.Path(__file__).with_suffix("." + kind)
+    if not tried.exists():
+        tried.touch()
+        assert False, "the first time"
+
+@pytest.mark.parametrize("number", range(-1, {broken}))
+def test_broken(number):
+    assert number < 0
+
+def test_steady():
+    pass
+"""
+
+
+def run_suite(folder: Path, broken: int) -> tuple[object, int]:
+    (folder / "pytest.ini").touch()
+    suite = folder / "test_suite.py"
+    suite.write_text(SUITE.format(broken=broken))
+    runner = stage_runner.Runner()
+
+    def tests(runner: object) -> None:
+        command = (sys.executable, "-m", "pytest", "--rootdir", folder, "-ra", suite)
+        again = ["--last-failed", "--last-failed-no-failures", "none"]
+        runner.tests(*command, failed=stage_runner.PYTEST_FAILED, again=lambda _: again)
+
+    return runner, stage_runner.run([stage_runner.Stage("tests", tests)], runner)
+
+
+def test_a_test_that_passes_when_run_again_is_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    runner, code = run_suite(tmp_path, broken=0)
+    assert code == 0
+    assert runner.counts == stage_runner.Counts(passed=4)
+    summary = capsys.readouterr().out.split("=== summary ===")[1]
+    for name in ("test_first_time[a test]", "test_first_time[another test]"):
+        assert re.search(f"UNSTEADY: .*::{re.escape(name)}\n", summary)
+
+
+@pytest.mark.parametrize("broken", [1, 9])
+def test_a_broken_test_fails_the_run(tmp_path: Path, broken: int) -> None:
+    """Many failures are not run again."""
+    runner, code = run_suite(tmp_path, broken)
+    assert code == 1
+    assert runner.counts == stage_runner.Counts(passed=2, failed=2 + broken)
+
+
+def test_failed_tests_of_cargo_are_found() -> None:
+    output = """
+test one::two ... ok
+test one::three ... FAILED
+test src/lib.rs - four (line 5) ... FAILED
+test result: FAILED. 1 passed; 2 failed; 0 ignored
+"""
+    names = stage_runner.CARGO_FAILED.findall(output)
+    assert names == ["one::three", "src/lib.rs - four (line 5)"]
 
 
 def test_the_output_of_a_command_is_returned(capsys: pytest.CaptureFixture[str]) -> None:
