@@ -19,6 +19,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import libzmq_drafts as drafts
+import other_kernel
 import release
 from stage_runner import (
     CARGO_FAILED,
@@ -225,14 +226,14 @@ def bench_smoke(runner: Runner) -> None:
 
 
 def tests(
-    folder: str, *, apart: str | None = None, on: str = "zeroxide"
+    folder: str, *, apart: tuple[str, ...] = (), on: str = "zeroxide"
 ) -> Callable[[Runner], None]:
-    """Runs the tests of one folder, on the installed wheel or another module; `apart` names a part that is a separate stage."""
+    """Runs the tests of one folder, on the installed wheel or another module; `apart` names parts that are separate stages."""
 
     def run(runner: Runner) -> None:
         selection = [] if runner.everything else ["-m", "not slow"]
-        if apart:
-            selection += ["--ignore", f"tests/{folder}/{apart}"]
+        for part in apart:
+            selection += ["--ignore", f"tests/{folder}/{part}"]
         # Spark starts its workers with `python3` from the PATH unless told otherwise.
         env = {"PYSPARK_PYTHON": str(PYTHON), "ZEROXIDE_TEST_MODULE": on}
         runner.tests(
@@ -248,6 +249,12 @@ def tests(
 def libzmq_drafts(runner: Runner) -> None:
     """Builds a peer with draft sockets for the stage `interop`, which skips its tests without it."""
     runner.sh(sys.executable, "tools/libzmq_drafts.py")
+
+
+def on_other_kernel(runner: Runner) -> None:
+    """Runs the tests of the transports that the kernel of this machine may lack."""
+    pytest = (PYTHON, "-m", "pytest", "-p", "no:cacheprovider", "--color=no", "tests/python/kernel")
+    runner.sh(sys.executable, "tools/other_kernel.py", *pytest)
 
 
 def other_crate(runner: Runner) -> None:
@@ -336,8 +343,12 @@ INTEROP = Stage(
     "interop", tests("python/interop"), ("install",), without_path("tests/python/interop")
 )
 PYTHON_TESTS = Stage(
-    "python", tests("python", apart="interop"), ("install",), without_path("tests/python")
+    "python",
+    tests("python", apart=("interop", "kernel")),
+    ("install",),
+    without_path("tests/python"),
 )
+OTHER_KERNEL = Stage("other kernel", on_other_kernel, ("install",), other_kernel.why_not)
 RELEASE = Stage(
     "release wheel",
     build_wheel("release", RELEASE_WHEELS),
@@ -368,6 +379,7 @@ TEST = [
     Stage("stubs", stubs, ("install",), without_path("python/zeroxide/_native.pyi")),
     Stage("bench harness", bench_smoke, ("install",), without_path("benches/python/bench.py")),
     Stage("other crate", other_crate, ("install",), without_path("examples/extensions", "cargo")),
+    OTHER_KERNEL,
     DRAFTS,
     INTEROP,
     Stage(

@@ -25,6 +25,8 @@ CAPABILITIES = (
     "norm",
     "tipc",
     "vmci",
+    "vsock",
+    "sctp",
     "WS",
     "WSS",
 )

@@ -27,7 +27,8 @@ mod tests {
     #[test]
     fn capabilities_are_those_of_the_tables() {
         for there in [
-            "ipc", "udp", "tls", "tls+tcp", "curve", "plain", "draft", "sp",
+            "ipc", "udp", "tls", "tls+tcp", "vsock", "tipc", "sctp", "curve", "plain", "draft",
+            "sp",
         ] {
             assert!(has(there), "{there}");
         }

@@ -336,7 +336,7 @@ pub(super) fn config(
     config.max_msg_size = options.max_msg_size;
     options.security.configure(&mut config);
     config.raw = options.is_raw();
-    config.typed = !stream.is_remote();
+    config.typed = stream.is_ipc();
     pulse::configure(&mut config, options, stream, accepted);
     config
 }

@@ -19,6 +19,7 @@
 //! * [`fork`]: tells a forked child from its parent.
 //! * [`local`]: the addresses of Unix domain sockets, and their peers.
 //! * [`interfaces`]: the addresses of the network interfaces.
+//! * [`tipc`]: the addresses of TIPC.
 //! * [`memory`]: returns the allocator's free memory to the system; reports the limit of a process, and whether memory
 //!   is available.
 
@@ -40,6 +41,7 @@ pub mod simulated;
 pub(crate) mod stream;
 pub(crate) mod sync;
 pub(crate) mod thread;
+pub(crate) mod tipc;
 pub(crate) mod wake_fd;
 pub(crate) mod word;
 

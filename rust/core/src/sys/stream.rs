@@ -13,6 +13,9 @@ use socket2::SockRef;
 
 /// The maximum number of slices in one system call.
 const MAX_SLICES: usize = 1024;
+/// The number of bytes that are sent to a protocol that takes all or none of a send, as SCTP does, after it has refused
+/// to take more.
+const MAX_AT_ONCE: usize = 64 * 1024;
 /// The room that is made in a full buffer.
 const SMALL_ROOM: usize = 4096;
 
@@ -40,7 +43,13 @@ pub(crate) fn send(fd: BorrowedFd<'_>, slices: &[IoSlice<'_>], more: bool) -> io
             rustix::net::sendmsg(fd, many, &mut SendAncillaryBuffer::default(), flags)
         }),
     };
-    Ok(sent?)
+    match (sent, slices) {
+        (Err(Errno::MSGSIZE), [first, ..]) => {
+            let few = &first[..first.len().min(MAX_AT_ONCE)];
+            Ok(retry_on_intr(|| rustix::net::send(fd, few, flags))?)
+        }
+        _ => Ok(sent?),
+    }
 }
 
 /// Whether the peer has closed or the connection broke, according to the kernel. There may be unread bytes.
@@ -109,13 +118,30 @@ const TCP_RTO_MAX_MS: libc::c_int = 44;
 /// `ENOPROTOOPT` before Linux 6.15.
 pub(crate) fn limit_backoff(fd: BorrowedFd<'_>, longest: Duration) -> io::Result<()> {
     let millis = libc::c_int::try_from(longest.as_millis()).unwrap_or(libc::c_int::MAX);
-    // SAFETY: the kernel reads one int from `millis`, which outlives the call.
+    set_number(fd, libc::IPPROTO_TCP, TCP_RTO_MAX_MS, millis)
+}
+
+/// From `linux/sctp.h`.
+const SCTP_NODELAY: libc::c_int = 3;
+
+/// Sends small packets at once; only for an SCTP socket.
+pub(crate) fn set_sctp_nodelay(fd: BorrowedFd<'_>) -> io::Result<()> {
+    set_number(fd, libc::IPPROTO_SCTP, SCTP_NODELAY, 1)
+}
+
+fn set_number(
+    fd: BorrowedFd<'_>,
+    level: libc::c_int,
+    option: libc::c_int,
+    value: libc::c_int,
+) -> io::Result<()> {
+    // SAFETY: the kernel reads one int from `value`, which outlives the call.
     let result = unsafe {
         libc::setsockopt(
             fd.as_raw_fd(),
-            libc::IPPROTO_TCP,
-            TCP_RTO_MAX_MS,
-            (&raw const millis).cast(),
+            level,
+            option,
+            (&raw const value).cast(),
             size_of::<libc::c_int>() as libc::socklen_t,
         )
     };
@@ -123,6 +149,14 @@ pub(crate) fn limit_backoff(fd: BorrowedFd<'_>, longest: Duration) -> io::Result
         0 => Ok(()),
         _ => Err(io::Error::last_os_error()),
     }
+}
+
+/// Whether a socket cannot be made because the kernel lacks its protocol.
+pub(crate) fn is_unknown_family(error: &io::Error) -> bool {
+    matches!(
+        error.raw_os_error(),
+        Some(libc::EAFNOSUPPORT | libc::EPROTONOSUPPORT | libc::ESOCKTNOSUPPORT)
+    )
 }
 
 /// Why there is no connection to accept.

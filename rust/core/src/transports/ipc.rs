@@ -21,7 +21,6 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::options::{CredentialFilter, Options};
 use crate::sys::clock;
 use crate::sys::local::{self, LONGEST_PATH};
-use crate::sys::stream::adopt;
 use crate::sys::sync::thread;
 
 /// The number of attempts for a path that another program changes at the same time.
@@ -313,16 +312,10 @@ fn bound_to_temporary(options: &Options) -> Result<IpcListener> {
 
 /// A listening socket created by other code, which will remove it.
 fn adopted(fd: i32) -> Result<IpcListener> {
-    let unfit = |why: &str| Error::with(ErrorKind::Invalid, format!("USE_FD {fd} {why}"));
-    let fd = adopt(fd).map_err(|error| unfit(&format!("is no open descriptor ({error})")))?;
-    let socket = Socket::from(fd);
-    let local = socket.local_addr().ok().filter(SockAddr::is_unix);
-    let Some(local) = local.filter(|_| socket.is_listener().unwrap_or(false)) else {
-        return Err(unfit("is no listening Unix socket"));
-    };
+    let socket = super::adopted(fd, "Unix", SockAddr::is_unix)?;
     Ok(IpcListener {
+        endpoint: endpoint(&socket.local_addr()?),
         socket,
-        endpoint: endpoint(&local),
         owned: None,
         filter: CredentialFilter::default(),
         buffers: (None, None),

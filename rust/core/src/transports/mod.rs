@@ -10,10 +10,13 @@ mod ip;
 mod ipc;
 mod layers;
 mod messages;
+mod sctp;
 mod socks;
 mod tcp;
+mod tipc;
 mod tls;
 mod udp;
+mod vsock;
 mod worker;
 mod ws;
 
@@ -22,7 +25,7 @@ use std::io::{self, IoSlice};
 use std::net::{IpAddr, SocketAddr};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
-use socket2::{SockAddr, SockRef};
+use socket2::{SockAddr, SockRef, Socket};
 use zeroxide_proto::endpoint::Endpoint;
 use zeroxide_proto::socket_type::SocketType;
 
@@ -135,10 +138,33 @@ pub(crate) struct Opening {
 #[derive(Debug)]
 pub(crate) struct Stream {
     fd: OwnedFd,
-    /// None over ipc, and before it is connected.
-    peer: Option<SocketAddr>,
+    peer: Peer,
     /// The protocols between the descriptor and ZMTP, if there are any.
     layers: Option<Box<Layers>>,
+}
+
+/// Where the other end of a stream is.
+#[derive(Debug)]
+enum Peer {
+    /// On this machine, over ipc. Also before the stream is connected.
+    Here,
+    Ip(SocketAddr),
+    /// On a machine without an IP address, whose end the kernel notices by itself. The address without the scheme.
+    Machine(Box<str>),
+}
+
+impl Peer {
+    fn at(address: &SockAddr) -> Peer {
+        match address.as_socket() {
+            Some(address) => Peer::Ip(address),
+            None if address.is_unix() => Peer::Here,
+            None => {
+                let endpoint = endpoint(address);
+                let name = endpoint.split_once("://").map_or("", |(_, name)| name);
+                Peer::Machine(name.into())
+            }
+        }
+    }
 }
 
 /// A row of [`TRANSPORTS`].
@@ -157,6 +183,9 @@ static TRANSPORTS: &[Row] = &[
     Row::Bytes(&tls::TLS),
     Row::Bytes(&ws::WS),
     Row::Bytes(&ws::WSS),
+    Row::Bytes(&vsock::VSOCK),
+    Row::Bytes(&tipc::TIPC),
+    Row::Bytes(&sctp::SCTP),
 ];
 
 /// Transports that every ZeroMQ has. libzmq has no such capabilities.
@@ -407,8 +436,10 @@ impl Stream {
         let Ok(peer) = socket.peer_addr() else {
             return Ok(false);
         };
-        self.peer = peer.as_socket();
-        if self.peer.is_some() && self.peer == socket.local_addr()?.as_socket() {
+        self.peer = Peer::at(&peer);
+        if let Peer::Ip(peer) = self.peer
+            && Some(peer) == socket.local_addr()?.as_socket()
+        {
             return Err(io::ErrorKind::ConnectionRefused.into());
         }
         Ok(true)
@@ -432,9 +463,14 @@ impl Stream {
         stream::has_hung_up(self.fd())
     }
 
-    /// Whether the peer may be on another machine, which can fail on its own. Over ipc, it is on this machine.
+    /// Whether the stream is one of ipc.
+    pub(crate) fn is_ipc(&self) -> bool {
+        matches!(self.peer, Peer::Here)
+    }
+
+    /// Whether the peer may be on another machine, which can fail without any notice.
     pub(crate) fn is_remote(&self) -> bool {
-        self.peer.is_some()
+        matches!(self.peer, Peer::Ip(_))
     }
 
     /// Makes the kernel probe the machine of a silent peer from now on.
@@ -444,9 +480,11 @@ impl Stream {
         }
     }
 
-    /// The kernel's view of whether the peer's machine responds; `None` over ipc, where it is this machine.
+    /// The kernel's view of whether the peer's machine responds; `None` if only TCP could tell.
     pub(crate) fn acks(&self) -> Option<Acks> {
-        self.peer?;
+        if !self.is_remote() {
+            return None;
+        }
         stream::acks(self.fd()).ok()
     }
 
@@ -469,16 +507,17 @@ impl Stream {
     pub(crate) fn unsent(&self) -> usize {
         self.held()
             + match self.peer {
-                Some(_) => stream::unsent(self.fd()).unwrap_or(0),
-                None => 0,
+                Peer::Here => 0,
+                Peer::Ip(_) | Peer::Machine(_) => stream::unsent(self.fd()).unwrap_or(0),
             }
     }
 
-    /// The peer's numeric IP address without port; `:uid:gid:pid` over ipc.
+    /// The peer's numeric IP address without port; `:uid:gid:pid` over ipc; elsewhere, the address as it is written.
     pub(crate) fn peer_address(&self) -> String {
-        match self.peer {
-            Some(peer) => plain_ip(peer.ip()).to_string(),
-            None => local::peer_credentials(&self.fd)
+        match &self.peer {
+            Peer::Ip(peer) => plain_ip(peer.ip()).to_string(),
+            Peer::Machine(name) => name.to_string(),
+            Peer::Here => local::peer_credentials(&self.fd)
                 .map(|peer| format!(":{}:{}:{}", peer.user, peer.group, peer.process))
                 .unwrap_or_default(),
         }
@@ -487,8 +526,8 @@ impl Stream {
     /// Like [`peer_address`](Self::peer_address), with the port if there is one.
     pub(crate) fn peer_name(&self) -> String {
         match self.peer {
-            Some(peer) => SocketAddr::new(plain_ip(peer.ip()), peer.port()).to_string(),
-            None => self.peer_address(),
+            Peer::Ip(peer) => SocketAddr::new(plain_ip(peer.ip()), peer.port()).to_string(),
+            Peer::Here | Peer::Machine(_) => self.peer_address(),
         }
     }
 
@@ -514,7 +553,7 @@ impl From<OwnedFd> for Stream {
     fn from(fd: OwnedFd) -> Stream {
         Stream {
             fd,
-            peer: None,
+            peer: Peer::Here,
             layers: None,
         }
     }
@@ -545,11 +584,74 @@ fn accept(fd: BorrowedFd<'_>) -> Result<Option<(OwnedFd, Option<SocketAddr>)>> {
     Err(Error::with(kind, text))
 }
 
+/// The next connection whose peer is a machine without an IP address.
+fn accept_from_machine(fd: BorrowedFd<'_>) -> Result<Option<Stream>> {
+    let Some((fd, _)) = accept(fd)? else {
+        return Ok(None);
+    };
+    let mut stream = Stream::from(fd);
+    // A peer that has left already has no address, and its end is read later.
+    if !stream.is_connected().unwrap_or(false) {
+        stream.peer = Peer::Machine("".into());
+    }
+    Ok(Some(stream))
+}
+
+/// Begins to connect a socket to a target.
+fn open(socket: Socket, target: &Target) -> Result<Opening> {
+    let connected = match socket.connect(&target.address) {
+        Ok(()) => true,
+        Err(error) if stream::is_under_way(&error) => false,
+        Err(error) => return Err(Error::from(error).about(target)),
+    };
+    let mut stream = Stream::from(OwnedFd::from(socket));
+    if connected {
+        stream.take_error()?;
+    }
+    Ok(Opening { stream, connected })
+}
+
+/// A listening socket that other code has opened, and that has an address of the right kind.
+fn adopted(fd: i32, kind: &str, fits: impl Fn(&SockAddr) -> bool) -> Result<Socket> {
+    let unfit = |why: &str| Error::with(ErrorKind::Invalid, format!("USE_FD {fd} {why}"));
+    let fd =
+        stream::adopt(fd).map_err(|error| unfit(&format!("is no open descriptor ({error})")))?;
+    let socket = Socket::from(fd);
+    let is_it = socket.local_addr().is_ok_and(|local| fits(&local));
+    if !is_it || !socket.is_listener().unwrap_or(false) {
+        return Err(unfit(&format!("is no listening {kind} socket")));
+    }
+    Ok(socket)
+}
+
+fn set_buffers(socket: &Socket, options: &Options) -> io::Result<()> {
+    if let Some(size) = options.sndbuf {
+        socket.set_send_buffer_size(size)?;
+    }
+    if let Some(size) = options.rcvbuf {
+        socket.set_recv_buffer_size(size)?;
+    }
+    Ok(())
+}
+
+/// The error for a socket of a protocol that the kernel may lack.
+fn without_family(error: io::Error, name: &str) -> Error {
+    match stream::is_unknown_family(&error) {
+        true => {
+            let text = format!("the kernel has no {name}; load its module, or use tcp");
+            Error::with(ErrorKind::NoProtocol, text)
+        }
+        false => error.into(),
+    }
+}
+
 /// A socket address as an endpoint.
 fn endpoint(address: &SockAddr) -> String {
     match address.as_socket() {
         Some(address) => format!("tcp://{address}"),
-        None => ipc::endpoint(address),
+        None => vsock::endpoint(address)
+            .or_else(|| tipc::endpoint(address))
+            .unwrap_or_else(|| ipc::endpoint(address)),
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::io;
 use std::net::SocketAddr;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -12,11 +12,11 @@ use zeroxide_proto::socket_type::SocketType;
 use super::address::{self, Address, Host};
 use super::ip;
 use super::socks::{Destination, Request, Socks};
-use super::{ByteTransport, Listen, Opening, Stream, Target, Targets};
+use super::{ByteTransport, Listen, Opening, Peer, Stream, Target, Targets};
 use crate::error::{Error, ErrorKind, Result};
 use crate::options::{AddressFilter, Options};
 use crate::resolver::{HostPort, Job};
-use crate::sys::stream::{self, adopt};
+use crate::sys::stream;
 
 /// See the module text.
 pub(super) struct Tcp;
@@ -40,17 +40,7 @@ impl ByteTransport for Tcp {
     }
 
     fn listen(&self, address: &str, options: &Options) -> Result<Box<dyn Listen>> {
-        let address = address::to_bind(address)?;
-        let socket = match options.use_fd {
-            Some(fd) => adopted(fd, options)?,
-            None => bound(&address, options)?,
-        };
-        let local = socket.local_addr()?;
-        Ok(Box::new(TcpListener {
-            endpoint: super::endpoint(&local),
-            filters: options.tcp_accept_filters.clone(),
-            socket,
-        }))
+        listen(address, options, Protocol::TCP)
     }
 
     fn resolved(&self, address: &str, options: &Options) -> Vec<String> {
@@ -93,30 +83,46 @@ impl ByteTransport for Tcp {
     }
 
     fn open(&self, _: &str, target: &Target, options: &Options) -> Result<Opening> {
-        let socket = new_socket(target.address.domain(), options)?;
-        if !is_probed_later(options) {
-            probe(&socket, options)?;
-        }
-        if let Some(source) = &target.source {
-            socket.set_reuse_address(true)?;
-            socket
-                .bind(source)
-                .map_err(|error| cannot_bind(error, source))?;
-        }
-        let connected = match socket.connect(&target.address) {
-            Ok(()) => true,
-            Err(error) if stream::is_under_way(&error) => false,
-            Err(error) => return Err(Error::from(error).about(target)),
-        };
-        let mut stream = Stream::from(OwnedFd::from(socket));
-        if connected {
-            stream.take_error()?;
-        }
-        if let Some(request) = &target.request {
-            stream = stream.with_layer(Socks::new(request.clone()));
-        }
-        Ok(Opening { stream, connected })
+        open(target, options, Protocol::TCP)
     }
+}
+
+/// Listens at an address, with TCP or a protocol that has the same addresses.
+pub(super) fn listen(
+    address: &str,
+    options: &Options,
+    protocol: Protocol,
+) -> Result<Box<dyn Listen>> {
+    let address = address::to_bind(address)?;
+    let socket = match options.use_fd {
+        Some(fd) => adopted(fd, options, protocol)?,
+        None => bound(&address, options, protocol)?,
+    };
+    let local = socket.local_addr()?;
+    Ok(Box::new(TcpListener {
+        endpoint: super::endpoint(&local),
+        filters: options.tcp_accept_filters.clone(),
+        socket,
+    }))
+}
+
+/// Begins to connect to a target, with TCP or a protocol that has the same addresses.
+pub(super) fn open(target: &Target, options: &Options, protocol: Protocol) -> Result<Opening> {
+    let socket = new_socket(target.address.domain(), options, protocol)?;
+    if !is_probed_later(options) {
+        probe(&socket, options, protocol)?;
+    }
+    if let Some(source) = &target.source {
+        socket.set_reuse_address(true)?;
+        socket
+            .bind(source)
+            .map_err(|error| cannot_bind(error, source, protocol))?;
+    }
+    let mut opening = super::open(socket, target)?;
+    if let Some(request) = &target.request {
+        opening.stream = opening.stream.with_layer(Socks::new(request.clone()));
+    }
+    Ok(opening)
 }
 
 /// A bound address. Accepted sockets inherit the options of its socket.
@@ -143,7 +149,7 @@ impl Listen for TcpListener {
             }
         }
         Ok(Some(Stream {
-            peer,
+            peer: peer.map_or(Peer::Here, Peer::Ip),
             ..Stream::from(fd)
         }))
     }
@@ -158,10 +164,10 @@ impl Listen for TcpListener {
 }
 
 /// Creates a socket that listens at the address.
-fn bound(address: &Address, options: &Options) -> Result<Socket> {
+fn bound(address: &Address, options: &Options, protocol: Protocol) -> Result<Socket> {
     let mut failure = None;
     for local in address::local_addresses(address, options)? {
-        match listen_at(local, options) {
+        match listen_at(local, options, protocol) {
             Ok(socket) => return Ok(socket),
             Err(error) => failure = Some(error),
         }
@@ -169,36 +175,32 @@ fn bound(address: &Address, options: &Options) -> Result<Socket> {
     Err(failure.unwrap_or_else(|| Error::new(ErrorKind::NoDevice)))
 }
 
-fn listen_at(local: SocketAddr, options: &Options) -> Result<Socket> {
+fn listen_at(local: SocketAddr, options: &Options, protocol: Protocol) -> Result<Socket> {
     let address = SockAddr::from(local);
-    let socket = new_socket(address.domain(), options)?;
-    probe(&socket, options)?;
+    let socket = new_socket(address.domain(), options, protocol)?;
+    probe(&socket, options, protocol)?;
     socket.set_reuse_address(true)?;
     if local.is_ipv6() {
         socket.set_only_v6(false)?;
     }
     socket
         .bind(&address)
-        .map_err(|error| cannot_bind(error, &address))?;
+        .map_err(|error| cannot_bind(error, &address, protocol))?;
     socket
         .listen(options.backlog)
-        .map_err(|error| cannot_bind(error, &address))?;
+        .map_err(|error| cannot_bind(error, &address, protocol))?;
     Ok(socket)
 }
 
 /// A listening socket created by other code.
-fn adopted(fd: i32, options: &Options) -> Result<Socket> {
-    let unfit = |why: &str| Error::with(ErrorKind::Invalid, format!("USE_FD {fd} {why}"));
-    let fd = adopt(fd).map_err(|error| unfit(&format!("is no open descriptor ({error})")))?;
-    let socket = Socket::from(fd);
-    let is_tcp = socket
-        .local_addr()
-        .is_ok_and(|local| local.is_ipv4() || local.is_ipv6());
-    if !is_tcp || !socket.is_listener().unwrap_or(false) {
-        return Err(unfit("is no listening TCP socket"));
-    }
-    tune(&socket, socket.domain()?, options)?;
-    probe(&socket, options)?;
+fn adopted(fd: i32, options: &Options, protocol: Protocol) -> Result<Socket> {
+    let name = match protocol {
+        Protocol::TCP => "TCP",
+        _ => "SCTP",
+    };
+    let socket = super::adopted(fd, name, |local| local.is_ipv4() || local.is_ipv6())?;
+    tune(&socket, socket.domain()?, options, protocol)?;
+    probe(&socket, options, protocol)?;
     Ok(socket)
 }
 
@@ -288,20 +290,25 @@ fn source_address(source: &Address, ipv6: bool) -> Result<SocketAddr> {
     })
 }
 
-fn new_socket(domain: Domain, options: &Options) -> Result<Socket> {
+fn new_socket(domain: Domain, options: &Options, protocol: Protocol) -> Result<Socket> {
     let kind = Type::STREAM.nonblocking().cloexec();
-    let socket = Socket::new_raw(domain, kind, Some(Protocol::TCP))?;
-    tune(&socket, domain, options)?;
+    let socket = Socket::new_raw(domain, kind, Some(protocol))
+        .map_err(|error| super::without_family(error, "SCTP"))?;
+    tune(&socket, domain, options, protocol)?;
     Ok(socket)
 }
 
 /// Sets the options of a socket before it connects or listens, because buffer sizes must be known when the connection
 /// is negotiated.
-fn tune(socket: &Socket, domain: Domain, options: &Options) -> Result<()> {
+fn tune(socket: &Socket, domain: Domain, options: &Options, protocol: Protocol) -> Result<()> {
     // Batching happens above; holding back the last small segment would only add delay.
-    socket.set_tcp_nodelay(true)?;
-    if options.tcp_maxrt.is_some() {
-        stream::limit_silence(SockRef::from(socket), options.tcp_maxrt)?;
+    if protocol == Protocol::TCP {
+        socket.set_tcp_nodelay(true)?;
+        if options.tcp_maxrt.is_some() {
+            stream::limit_silence(SockRef::from(socket), options.tcp_maxrt)?;
+        }
+    } else {
+        stream::set_sctp_nodelay(socket.as_fd())?;
     }
     ip::tune(socket, domain, options)
 }
@@ -318,12 +325,16 @@ fn is_probed_later(options: &Options) -> bool {
 pub(super) fn probe_silent(socket: SockRef<'_>, options: &Options) {
     if is_probed_later(options) {
         // This fails only if the connection has ended.
-        let _ = probe(&socket, options);
+        let _ = probe(&socket, options, Protocol::TCP);
     }
 }
 
 /// Makes the kernel check whether the machine of a silent peer still responds. Silence before this call counts.
-fn probe(socket: &Socket, options: &Options) -> io::Result<()> {
+fn probe(socket: &Socket, options: &Options, protocol: Protocol) -> io::Result<()> {
+    if protocol != Protocol::TCP {
+        // The kernel sends heartbeats of SCTP without being asked.
+        return Ok(());
+    }
     match options.tcp_keepalive {
         Some(false) => socket.set_keepalive(false)?,
         _ => keepalive(socket, options)?,
@@ -366,15 +377,19 @@ pub(super) fn renamed(endpoint: &str, scheme: &str) -> String {
     format!("{scheme}://{address}")
 }
 
-fn cannot_bind(error: io::Error, address: &SockAddr) -> Error {
-    let address = super::endpoint(address);
+fn cannot_bind(error: io::Error, address: &SockAddr, protocol: Protocol) -> Error {
+    let scheme = match protocol {
+        Protocol::TCP => "tcp",
+        _ => "sctp",
+    };
+    let address = renamed(&super::endpoint(address), scheme);
     let error = Error::from(error);
     match error.kind() {
         ErrorKind::AddressInUse => {
             error.about(format_args!("another socket is bound to {address}"))
         }
         ErrorKind::AddressNotAvailable => error.about(format_args!(
-            "{address} is not an address of this machine; tcp://* binds to all of its addresses"
+            "{address} is not an address of this machine; {scheme}://* binds to all of its addresses"
         )),
         ErrorKind::Access => {
             error.about(format_args!("{address}: ports below 1024 need a privilege"))

@@ -1,0 +1,68 @@
+//! SCTP: one association per connection, at the addresses that TCP has. The kernel supervises the association.
+
+use std::os::fd::BorrowedFd;
+
+use socket2::Protocol;
+use zeroxide_proto::socket_type::SocketType;
+
+use super::tcp::{self, TCP, renamed};
+use super::{ByteTransport, Listen, Opening, Stream, Target, Targets};
+use crate::error::{Error, ErrorKind, Result};
+use crate::options::Options;
+
+/// See the module text.
+pub(super) struct Sctp;
+
+pub(super) static SCTP: Sctp = Sctp;
+
+const SCHEME: &str = "sctp";
+
+impl ByteTransport for Sctp {
+    fn scheme(&self) -> &'static str {
+        SCHEME
+    }
+
+    fn check(&self, address: &str, socket: SocketType, bind: bool) -> Result<()> {
+        TCP.check(address, socket, bind)
+    }
+
+    fn listen(&self, address: &str, options: &Options) -> Result<Box<dyn Listen>> {
+        let inner = tcp::listen(address, options, Protocol::SCTP)?;
+        Ok(Box::new(SctpListener(inner)))
+    }
+
+    fn resolved(&self, address: &str, options: &Options) -> Vec<String> {
+        let endpoints = TCP.resolved(address, options).into_iter();
+        endpoints
+            .map(|endpoint| renamed(&endpoint, SCHEME))
+            .collect()
+    }
+
+    fn targets(&self, address: &str, options: &Options) -> Result<Targets> {
+        if !options.socks_proxy.is_empty() {
+            let text = "a proxy carries TCP only; unset SOCKS_PROXY, or use tcp";
+            return Err(Error::with(ErrorKind::Invalid, text));
+        }
+        TCP.targets(address, options)
+    }
+
+    fn open(&self, _: &str, target: &Target, options: &Options) -> Result<Opening> {
+        tcp::open(target, options, Protocol::SCTP)
+    }
+}
+
+struct SctpListener(Box<dyn Listen>);
+
+impl Listen for SctpListener {
+    fn accept(&self) -> Result<Option<Stream>> {
+        self.0.accept()
+    }
+
+    fn endpoint(&self) -> String {
+        renamed(&self.0.endpoint(), SCHEME)
+    }
+
+    fn fd(&self) -> BorrowedFd<'_> {
+        self.0.fd()
+    }
+}

@@ -1,0 +1,56 @@
+"""Addresses of vsock, tipc and sctp. What needs a kernel with these protocols is in the folder `kernel`."""
+
+import socket
+
+import pytest
+
+pytestmark = pytest.mark.zeroxide_only
+
+
+@pytest.mark.parametrize(
+    ("endpoint", "name", "family"),
+    [
+        ("tipc://{20000,0,0}", "TIPC", (socket.AF_TIPC, socket.SOCK_STREAM)),
+        ("sctp://127.0.0.1:*", "SCTP", (socket.AF_INET, socket.SOCK_STREAM, 132)),
+    ],
+)
+def test_a_kernel_without_the_protocol_is_named(zmq, context, endpoint, name, family):
+    try:
+        socket.socket(*family).close()
+    except OSError:
+        with pytest.raises(zmq.ZMQError, match=f"the kernel has no {name}; load") as caught:
+            context.socket(zmq.PULL).bind(endpoint)
+        assert caught.value.errno == zmq.EPROTONOSUPPORT
+        assert endpoint in str(caught.value)
+    else:
+        context.socket(zmq.PULL).bind(endpoint)
+
+
+@pytest.mark.parametrize(
+    ("bind", "endpoint", "words"),
+    [
+        (True, "vsock://5555", "write machine:port"),
+        (False, "vsock://*:5555", "2 is the host"),
+        (False, "vsock://2:0", "a port is a number"),
+        (True, "tipc://{1,2}", "{type,lower,upper}"),
+        (False, "tipc://{1,2,3}", "{type,instance}"),
+        (True, "sctp://127.0.0.1", "the port is missing"),
+    ],
+)
+def test_a_wrong_address_is_refused_at_once(zmq, context, bind, endpoint, words):
+    pull = context.socket(zmq.PULL)
+    with pytest.raises(zmq.ZMQError) as caught:
+        (pull.bind if bind else pull.connect)(endpoint)
+    assert caught.value.errno == zmq.EINVAL
+    assert words in str(caught.value) and endpoint in str(caught.value)
+
+
+def test_sctp_refuses_a_proxy(zmq, context):
+    push = context.socket(zmq.PUSH)
+    push.socks_proxy = b"127.0.0.1:1080"
+    with pytest.raises(zmq.ZMQError, match="a proxy carries TCP only"):
+        push.connect("sctp://127.0.0.1:5555")
+
+
+def test_they_are_among_the_capabilities(zmq):
+    assert all(zmq.has(scheme) for scheme in ("vsock", "tipc", "sctp"))
