@@ -8,7 +8,7 @@ use std::thread;
 use std::time::Duration;
 
 use common::{SocketExt, Watchdog, address, alone, free_tcp_endpoint, message, raw, socket, until};
-use zeroxide::{Context, DropReason, Socket, SocketType, Wait, ids};
+use zeroxide::{Context, DropReason, EventKind, Socket, SocketType, Wait, ids};
 
 use SocketType::{Dealer, Pull, Push};
 
@@ -308,4 +308,25 @@ fn events_that_are_not_read_are_counted() {
     let next = stream.next(Wait::Forever).unwrap().unwrap();
     assert_eq!(next.missed, events - STREAM);
     assert_eq!(reader.stats().unwrap().queued_in, PAIR);
+}
+
+#[test]
+fn an_end_in_the_middle_of_a_message_is_reported_as_such() {
+    let _watchdog = Watchdog::new("an_end_in_the_middle_of_a_message_is_reported_as_such");
+    let context = Context::new();
+    let (pull, endpoint) = bound(&context, SocketType::Pull);
+    let ends = pull.event_stream(EventKind::Disconnected as u32).unwrap();
+    for (bytes, words) in [
+        (&b"\0\x05hel"[..], "in the middle of a message"),
+        (b"\x01\x05hello", "in the middle of a message"),
+        (b"\0\x05hello", "the peer closed the connection"),
+    ] {
+        let mut peer = raw::join(&endpoint, "PUSH");
+        peer.write_all(bytes).unwrap();
+        drop(peer);
+        let end = ends.next(Wait::Forever).unwrap().unwrap();
+        let reason = end.reason.unwrap();
+        assert!(reason.ends_with(words), "{reason}");
+    }
+    assert_eq!(pull.take(), "hello");
 }

@@ -3,7 +3,9 @@
 mod common;
 
 use std::io::{Read, Write};
-use std::net::TcpStream;
+use std::net::{Shutdown, TcpListener, TcpStream};
+use std::sync::mpsc::channel;
+use std::thread;
 
 use common::certificates::{Authority, Identity};
 use common::{Monitor, SocketExt, Watchdog, free_tcp_endpoint, message, socket, until};
@@ -98,7 +100,7 @@ fn messages_arrive_in_every_way_of_reading() {
     let world = World::new();
     for polls in [false, true] {
         let (pull, push) = world.pair(Pull, Push);
-        let sender = std::thread::spawn(move || {
+        let sender = thread::spawn(move || {
             send_all(&push, 1000);
             push
         });
@@ -157,7 +159,7 @@ fn a_full_pipe_holds_the_peer_back_and_loses_nothing() {
     let push = world.client(Push);
     push.int(ids::SNDHWM, 2);
     push.connect(&pull.bind(WILDCARD).unwrap()).unwrap();
-    let sender = std::thread::spawn(move || {
+    let sender = thread::spawn(move || {
         send_all(&push, 500);
         push
     });
@@ -377,4 +379,55 @@ fn mistakes_are_errors_of_bind_and_connect() {
     rep.set_tls_certificate(folder.to_str().unwrap()).unwrap();
     rep.bind(WILDCARD).unwrap();
     std::fs::remove_file(folder).unwrap();
+}
+
+/// A program on the way between a client and a server. The function cuts both connections, as any program on the way can.
+fn relay(endpoint: &str) -> (String, impl FnOnce()) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let here = format!("tls+tcp://{}", listener.local_addr().unwrap());
+    let there = address(endpoint).to_owned();
+    let (tell, connected) = channel();
+    thread::spawn(move || {
+        let (near, _) = listener.accept().unwrap();
+        let far = TcpStream::connect(there).unwrap();
+        let copy = |from: &TcpStream, to: &TcpStream| {
+            let (mut from, mut to) = (from.try_clone().unwrap(), to.try_clone().unwrap());
+            // The end of the test ends it.
+            thread::spawn(move || drop(std::io::copy(&mut from, &mut to)));
+        };
+        copy(&near, &far);
+        copy(&far, &near);
+        tell.send([near, far]).unwrap();
+    });
+    let cut = move || {
+        for stream in connected.recv().unwrap() {
+            stream.shutdown(Shutdown::Both).unwrap();
+        }
+    };
+    (here, cut)
+}
+
+#[test]
+fn a_cut_connection_differs_from_one_that_its_peer_has_ended() {
+    let _watchdog = Watchdog::new("a_cut_connection_differs_from_one_that_its_peer_has_ended");
+    let world = World::new();
+    let pull = world.server(Pull);
+    let ends = pull.event_stream(EventKind::Disconnected as u32).unwrap();
+    let endpoint = pull.bind(WILDCARD).unwrap();
+    let (through, cut) = relay(&endpoint);
+    let push = world.client(Push);
+    push.int(ids::RECONNECT_IVL, -1);
+    push.connect(&through).unwrap();
+    push.put("before");
+    assert_eq!(pull.take(), "before");
+    cut();
+    let reason = next(&ends).reason.unwrap();
+    assert!(reason.contains("the connection was cut"), "{reason}");
+    let push = world.client(Push);
+    push.connect(&endpoint).unwrap();
+    push.put("all");
+    push.close(Some(None));
+    assert_eq!(pull.take(), "all");
+    let reason = next(&ends).reason.unwrap();
+    assert_eq!(reason, "the peer closed the connection");
 }

@@ -501,3 +501,48 @@ fn without_io_threads_there_is_no_udp() {
         .unwrap_err();
     assert_eq!(error.kind(), ErrorKind::NoThread);
 }
+
+#[test]
+fn a_name_is_looked_up_without_blocking_and_messages_wait_for_it() {
+    let _watchdog = Watchdog::new("a_name_is_looked_up_without_blocking_and_messages_wait_for_it");
+    let context = Context::new();
+    let (dish, endpoint) = dish(&context, "udp://127.0.0.1:*", &["g"]);
+    let radio = socket(&context, Radio);
+    let events = Monitor::of(&context, &radio);
+    radio
+        .connect(&endpoint.replace("127.0.0.1", "localhost"))
+        .unwrap();
+    cast(&radio, "g", b"early");
+    assert_eq!(hear(&dish), ("g".to_owned(), b"early".to_vec()));
+    events.wait_for(EventKind::Connected);
+    let peer = &radio.stats().unwrap().peers[0];
+    assert!(peer.connected);
+    radio.close(None);
+}
+
+#[test]
+fn messages_for_a_name_that_does_not_exist_are_reported() {
+    let _watchdog = Watchdog::new("messages_for_a_name_that_does_not_exist_are_reported");
+    let context = Context::new();
+    let radio = socket(&context, Radio);
+    let failures = radio.event_stream(EventKind::Closed as u32).unwrap();
+    // A name is not longer than 63 characters between dots, so no server is asked.
+    let endpoint = format!("udp://{}.invalid:5555", "x".repeat(64));
+    radio.int(ids::RECONNECT_IVL, 1);
+    radio.connect(&endpoint).unwrap();
+    for _ in 0..5 {
+        cast(&radio, "g", b"body");
+    }
+    for _ in 0..2 {
+        let failure = failures.next(Wait::Forever).unwrap().unwrap();
+        let reason = failure.reason.unwrap();
+        assert!(reason.contains("cannot resolve"), "{reason}");
+    }
+    assert!(!radio.stats().unwrap().peers[0].connected);
+    let report = radio.close_within(Some(Duration::ZERO)).unwrap();
+    let [left] = &report.peers[..] else {
+        panic!("{report}");
+    };
+    assert_eq!((left.messages, &left.endpoint), (5, &endpoint));
+    context.term().unwrap();
+}

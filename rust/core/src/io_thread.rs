@@ -3,6 +3,8 @@
 //! A turn waits, notes the time, and dispatches ready descriptors, then commands, then timers, then deferred work. A
 //! handler that panics is dropped. The other handlers and the process continue.
 
+#[cfg(test)]
+use std::os::fd::AsRawFd;
 use std::os::fd::BorrowedFd;
 use std::panic::{self, AssertUnwindSafe};
 use std::sync::Arc;
@@ -40,6 +42,22 @@ impl IoHandle {
     /// watch the descriptor.
     pub(crate) fn watch(&self, token: Token, fd: BorrowedFd<'_>, interest: Interest) -> bool {
         self.selector.modify(fd, token.0 as u64, interest).is_ok()
+    }
+
+    /// Makes the thread watch a descriptor no longer. Closing it is not enough if a forked child has it, too: then the
+    /// system would go on reporting its events.
+    pub(crate) fn unwatch(&self, fd: BorrowedFd<'_>) {
+        // This fails only if the thread does not watch it, which is the wanted result.
+        let _ = self.selector.delete(fd);
+    }
+
+    /// The descriptors that the thread watches now, except for that of its mailbox.
+    #[cfg(test)]
+    pub(crate) fn watched(&self) -> Vec<i32> {
+        let own = self.mailbox.descriptor().as_raw_fd();
+        let mut watched = self.selector.watched();
+        watched.retain(|fd| *fd != own);
+        watched
     }
 
     /// Makes the thread leave its loop.

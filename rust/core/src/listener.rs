@@ -149,7 +149,7 @@ impl Listener {
         }
         if let Some(mut listen) = listen {
             let fd = listen.id();
-            // Closing the descriptor also removes it from the selector.
+            self.io.unwatch(listen.fd());
             listen.close();
             self.emit(EventKind::Closed, fd);
         }
@@ -373,7 +373,7 @@ impl EventHandler for Listener {
 mod tests {
     use std::fs::File;
     use std::net::TcpStream;
-    use std::os::fd::{AsFd, BorrowedFd};
+    use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
     use std::sync::atomic::{AtomicBool, Ordering};
     use std::sync::mpsc::{self, Receiver, Sender};
 
@@ -478,17 +478,11 @@ mod tests {
         while events.recv_timeout(patience).expect("the event is emitted") != kind {}
     }
 
-    #[test]
-    fn a_listener_that_cannot_be_watched_reports_it_and_tries_again() {
-        let (sender, events) = mpsc::channel();
-        let port = Arc::new(Port { events: sender });
+    /// A listener on a free port, and the registry of its context.
+    fn bound(transport: &dyn ByteTransport, port: Arc<Port>) -> (Arc<Listener>, Arc<Registry>) {
         let registry = Registry::new(ContextOptions::default());
         let user: Weak<Port> = Arc::downgrade(&port);
         registry.add_socket(user).unwrap();
-        let broken = Arc::new(AtomicBool::new(true));
-        let transport = Unwatchable {
-            broken: broken.clone(),
-        };
         let options = registry.with_options(|context| Options::new(SocketType::Pull, context));
         let seed = ListenerSeed {
             registry: registry.clone(),
@@ -497,7 +491,43 @@ mod tests {
             socket_type: SocketType::Pull,
             source: 0,
         };
-        let listener = Listener::bind(seed, &transport, "127.0.0.1:0").unwrap();
+        let listener = Listener::bind(seed, transport, "127.0.0.1:0").unwrap();
+        (listener, registry)
+    }
+
+    #[test]
+    fn a_closed_listener_is_not_watched_even_if_a_forked_child_has_its_descriptor() {
+        let (sender, events) = mpsc::channel();
+        let (listener, registry) = bound(
+            transports::find("tcp").unwrap(),
+            Arc::new(Port { events: sender }),
+        );
+        let address = listener.endpoint().trim_start_matches("tcp://").to_owned();
+        let _peer = TcpStream::connect(&address).unwrap();
+        wait_for(&events, EventKind::Accepted);
+        let fd = listener.lock().listen.as_ref().unwrap().fd().as_raw_fd();
+        assert!(listener.io.watched().contains(&fd));
+        let inherited = listener
+            .lock()
+            .listen
+            .as_ref()
+            .unwrap()
+            .fd()
+            .try_clone_to_owned();
+        listener.close();
+        assert!(!listener.io.watched().contains(&fd));
+        drop((listener, inherited));
+        registry.end();
+    }
+
+    #[test]
+    fn a_listener_that_cannot_be_watched_reports_it_and_tries_again() {
+        let (sender, events) = mpsc::channel();
+        let broken = Arc::new(AtomicBool::new(true));
+        let transport = Unwatchable {
+            broken: broken.clone(),
+        };
+        let (listener, registry) = bound(&transport, Arc::new(Port { events: sender }));
         wait_for(&events, EventKind::AcceptFailed);
         wait_for(&events, EventKind::AcceptFailed);
         broken.store(false, Ordering::Relaxed);

@@ -79,12 +79,13 @@ pub struct Party {
 }
 
 impl Party {
-    /// The approximate number of bytes in the peer's announcements.
+    /// The approximate number of bytes in the peer's address and announcements.
     fn size(&self) -> usize {
         let properties = self.peer.iter().flat_map(|peer| &peer.properties);
-        properties
+        let announced: usize = properties
             .map(|(name, value)| PROPERTY_SIZE + name.len() + value.len())
-            .sum()
+            .sum();
+        self.address.len() + announced
     }
 
     /// The peer's address without its port.
@@ -128,6 +129,12 @@ impl MonitorEvent {
         self
     }
 
+    /// The approximate number of bytes that the event keeps in addition to its own size.
+    fn size(&self) -> usize {
+        let reason = self.reason.as_ref().map_or(0, String::len);
+        self.endpoint.len() + reason + self.party.size()
+    }
+
     /// The two frames of event format 1: six packed bytes in host order, then the endpoint.
     pub fn to_message(&self) -> Message {
         let mut head = BytesMut::with_capacity(6);
@@ -143,7 +150,8 @@ impl MonitorEvent {
 /// The number of unread events from which on further ones are only counted.
 const UNREAD_MAX: usize = 10_000;
 
-/// The same in bytes of the peers' announcements, which an event keeps after the peer has left.
+/// The same in bytes of the texts of events and of the peers' announcements, which an event keeps after the peer has
+/// left. Peers decide how long some reasons are.
 const UNREAD_BYTES_MAX: usize = 4 << 20;
 
 /// The approximate overhead of a property in addition to its bytes.
@@ -158,7 +166,7 @@ pub(crate) struct EventQueue {
 #[derive(Default)]
 struct Queued {
     events: VecDeque<MonitorEvent>,
-    /// The total size of the peers' announcements.
+    /// The total size of the events' texts and of the peers' announcements.
     bytes: usize,
     /// The number of events that were missed after the last one of `events`.
     missed: u64,
@@ -223,7 +231,7 @@ impl EventQueue {
         if state.stage != Stage::Open {
             return true;
         }
-        let size = event.party.size();
+        let size = event.size();
         if state.events.len() >= UNREAD_MAX || state.bytes + size > UNREAD_BYTES_MAX {
             state.missed += 1;
             return false;
@@ -246,7 +254,7 @@ impl EventQueue {
     pub(crate) fn pop(&self) -> Found {
         let mut state = self.lock();
         let event = state.events.pop_front();
-        state.bytes -= event.as_ref().map_or(0, |event| event.party.size());
+        state.bytes -= event.as_ref().map_or(0, MonitorEvent::size);
         let found = match (event, state.stage) {
             (Some(event), _) => Found::Event(Box::new(event)),
             (None, Stage::Over(why)) => Found::Over(why),
@@ -340,5 +348,28 @@ mod tests {
         assert_eq!(queue.lock().bytes, 0);
         assert!(push(Some(Arc::new(said))));
         assert!(matches!(queue.pop(), Found::Event(_)));
+    }
+
+    #[test]
+    fn unread_events_do_not_keep_megabytes_of_text() {
+        let queue = EventQueue::new();
+        let event = MonitorEvent::new(EventKind::Disconnected, 0, "tcp://here");
+        let said = event.clone().because("x".repeat(8000));
+        let mut fitting = 0;
+        while queue.push(&said) {
+            fitting += 1;
+            assert!(fitting < UNREAD_MAX, "nothing limits the reasons");
+        }
+        assert_eq!(fitting, UNREAD_BYTES_MAX / (8000 + 10));
+        let party = Party {
+            address: "y".repeat(8000),
+            peer: None,
+        };
+        assert!(!queue.push(&event.clone().about(&party)));
+        assert!(queue.push(&event));
+        for _ in 0..=fitting {
+            assert!(matches!(queue.pop(), Found::Event(_)));
+        }
+        assert_eq!(queue.lock().bytes, 0);
     }
 }

@@ -11,6 +11,9 @@ pub enum CloseReason {
     /// The peer closed its side; everything it sent before has been reported.
     #[error("the peer closed the connection")]
     PeerClosed,
+    /// The peer closed its side, and had not completed its last message.
+    #[error("the peer closed the connection in the middle of a message")]
+    Truncated,
     /// The peer closed its side before its greeting was complete, like a proxy whose backend is away.
     #[error("the peer closed the connection before its greeting was over")]
     NotGreeted,

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::sys::local;
+use crate::transports::is_abandoned;
 
 /// The permissions of others to open a folder, to list it, and to change it.
 const OTHERS: u32 = 0o077;
@@ -67,7 +68,9 @@ pub(super) fn make_private(folder: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Removes the sockets of processes that have ended without closing theirs, as killed ones and forked children do.
+/// Removes the sockets of processes that have ended without closing theirs, as killed ones and forked children do. A
+/// process in a container may use the folder, too, and have a number that no process has here. Its socket has a
+/// listener.
 pub(super) fn remove_stale(folder: &Path) {
     let processes = Path::new("/proc");
     if !processes.join("self").exists() {
@@ -79,8 +82,10 @@ pub(super) fn remove_stale(folder: &Path) {
         let pid = name.to_str().and_then(|name| name.strip_suffix(".sock"));
         let pid = pid.and_then(|pid| pid.parse::<u32>().ok());
         let has_ended = pid.is_some_and(|pid| !processes.join(pid.to_string()).exists());
-        if has_ended && entry.file_type().is_ok_and(|kind| kind.is_socket()) {
-            let _ = fs::remove_file(entry.path());
+        let path = entry.path();
+        if has_ended && entry.file_type().is_ok_and(|kind| kind.is_socket()) && is_abandoned(&path)
+        {
+            let _ = fs::remove_file(path);
         }
     }
 }
@@ -103,6 +108,9 @@ mod tests {
         socket(ended);
         socket(mine);
         drop(UnixListener::bind(folder.join("other.sock")));
+        // A process that this one cannot see.
+        let elsewhere = folder.join(format!("{}.sock", ended + 2));
+        let _listens = UnixListener::bind(elsewhere).unwrap();
         fs::write(folder.join(format!("{}.sock", ended + 1)), "a file").unwrap();
         remove_stale(&folder);
         let mut left: Vec<_> = fs::read_dir(&folder)
@@ -113,6 +121,7 @@ mod tests {
         let mut expected = [
             format!("{mine}.sock"),
             format!("{}.sock", ended + 1),
+            format!("{}.sock", ended + 2),
             "other.sock".to_owned(),
         ];
         expected.sort();

@@ -222,6 +222,12 @@ impl Session {
         };
         let result = stream.advance();
         if matches!(result, Ok(false)) {
+            if stream.is_unread()
+                && let Some(token) = state.token
+            {
+                // The peer sends much without completing the handshake. Others have their turn.
+                io.defer(token);
+            }
             return;
         }
         let Link::Layering { stream, since, .. } = std::mem::replace(&mut state.link, Link::Idle)

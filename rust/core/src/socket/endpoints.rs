@@ -284,6 +284,7 @@ impl Core {
     ) -> Result<MessagePort> {
         let options = &state.options;
         let (registry, affinity) = (self.registry.clone(), options.affinity);
+        let resolving = self.registry.clone();
         Ok(MessagePort {
             port: self.port()?,
             socket_type: self.spec().socket_type,
@@ -302,6 +303,7 @@ impl Core {
                 Ok((io, Box::new(guard)))
             }),
             budget: self.registry.budget.clone(),
+            look_up: Arc::new(move |job, done| resolving.resolver.submit(job, done)),
         })
     }
 

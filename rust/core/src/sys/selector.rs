@@ -93,6 +93,17 @@ impl Selector {
         Ok(epoll::delete(&self.fd, fd)?)
     }
 
+    /// The watched descriptors, by the numbers with which they were added. They may be closed meanwhile.
+    #[cfg(test)]
+    pub(crate) fn watched(&self) -> Vec<i32> {
+        use std::os::fd::AsRawFd;
+        let info = format!("/proc/self/fdinfo/{}", self.fd.as_raw_fd());
+        let info = std::fs::read_to_string(info).unwrap();
+        let lines = info.lines().filter_map(|line| line.strip_prefix("tfd:"));
+        let numbers = lines.filter_map(|line| line.split_whitespace().next());
+        numbers.map(|number| number.parse().unwrap()).collect()
+    }
+
     /// Waits until a descriptor is ready or the deadline passes. If a signal interrupts it, the result is empty.
     pub(crate) fn wait(&self, events: &mut Events, deadline: Option<Instant>) -> io::Result<()> {
         events.raw.clear();

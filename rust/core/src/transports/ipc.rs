@@ -190,6 +190,11 @@ pub(crate) fn endpoint_of(path: &Path) -> String {
     format!("ipc://{}", path.display())
 }
 
+/// Whether the socket at a path certainly has no listener.
+pub(crate) fn is_abandoned(path: &Path) -> bool {
+    SockAddr::unix(path).is_ok_and(|target| is_alive(&target).is_ok_and(|is_alive| !is_alive))
+}
+
 fn socket_address(address: &str) -> Result<SockAddr> {
     let invalid = |why: &str| Err(Error::with(ErrorKind::Invalid, why));
     if address.is_empty() || address == "@" {

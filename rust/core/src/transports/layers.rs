@@ -13,7 +13,8 @@ use crate::sys::stream;
 
 /// The bytes that are read from the kernel at a time.
 const READ_SIZE: usize = 16 * 1024;
-/// Reads in a row that may bring nothing for above. A peer may send such bytes without end.
+/// Reads in a row that may bring nothing for above, or not complete the handshake. A peer may send such bytes without
+/// end.
 const FRUITLESS_READS: usize = 8;
 /// The room that is made for received bytes in a full buffer.
 const SMALL_ROOM: usize = 4096;
@@ -160,7 +161,12 @@ impl Layers {
 
     /// Whether a read may return something, bytes or the end, of which the kernel will not notify.
     pub(super) fn has_more(&self) -> bool {
-        !self.drained || self.ended || self.has_input() || self.end().is_some()
+        self.is_unread() || self.ended || self.has_input() || self.end().is_some()
+    }
+
+    /// Whether the kernel may have bytes of which it will not notify, because the last call did not take all.
+    pub(super) fn is_unread(&self) -> bool {
+        !self.drained
     }
 
     /// Whether there are bytes that the kernel has not taken yet.
@@ -179,7 +185,8 @@ impl Layers {
         self.stack.iter().map(|layer| layer.held()).sum()
     }
 
-    /// Goes on with the handshakes as far as possible. Returns whether they are complete.
+    /// Goes on with the handshakes as far as possible, or for some reads: [`is_unread`](Self::is_unread). Returns whether
+    /// they are complete.
     ///
     /// # Errors
     /// The reason why they will never be complete.
@@ -193,12 +200,18 @@ impl Layers {
     }
 
     fn try_advance(&mut self, fd: BorrowedFd<'_>) -> std::result::Result<bool, Fault> {
+        let mut reads = 0;
         loop {
             self.rise()?;
             self.flush(fd, false)?;
             if !self.is_opening() {
                 return Ok(true);
             }
+            if reads == FRUITLESS_READS {
+                self.drained = false;
+                return Ok(false);
+            }
+            reads += 1;
             match self.receive(fd)? {
                 0 => return Ok(self.broken(None)?),
                 _ => self.handle_received()?,

@@ -6,6 +6,7 @@
 
 use std::any::Any;
 use std::fmt;
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -24,6 +25,7 @@ use crate::options::Options;
 use crate::patterns::{DropReason, Side};
 use crate::pipe::{Limit, Pipe, PipeConfig, PipeEvent, PipeId, PipeOwner};
 use crate::port::{Delivery, Origin, SocketPort};
+use crate::resolver::Job;
 use crate::undelivered::UndeliveredPeer;
 
 /// A kind of address at which messages are exchanged as they are. Each context has its own.
@@ -97,7 +99,12 @@ pub struct MessagePort {
     /// Chooses an I/O thread. The context cannot end before the second value is dropped.
     pub(crate) choose_io: ChooseIo,
     pub(crate) budget: Arc<Budget>,
+    pub(crate) look_up: LookUp,
 }
+
+/// Looks a name up with the resolver of the context. See [`MessagePort::look_up`].
+pub(crate) type LookUp = Arc<dyn Fn(Job<Vec<SocketAddr>>, Found) -> Result<()> + Send + Sync>;
+type Found = Box<dyn FnOnce(Result<Vec<SocketAddr>>) + Send>;
 
 /// See [`MessagePort`].
 pub(crate) type ChooseIo =
@@ -128,19 +135,24 @@ impl MessagePort {
     /// [`try_send`](MessagePipe::try_send) its message.
     pub fn open(&self, address: &str, on_change: impl Fn() + Send + Sync + 'static) -> MessagePipe {
         let (pipe, theirs) = self.join(address, on_change);
+        pipe.pipe.set_far_peer(at(address));
         self.attach(theirs);
         pipe
     }
 
     /// Like [`open`](Self::open), for a transport that sends each message as one datagram of up to `largest` bytes.
-    /// Nothing but the application's messages is exchanged.
+    /// Nothing but the application's messages is exchanged. A peer whose address is not known yet is
+    /// [announced](MessagePipe::announce) later.
     pub(super) fn open_for_datagrams(
         &self,
-        address: &str,
+        address: Option<&str>,
         largest: usize,
         on_change: impl Fn() + Send + Sync + 'static,
     ) -> MessagePipe {
-        let (pipe, mut theirs) = self.join(address, on_change);
+        let (pipe, mut theirs) = self.join(address.unwrap_or_default(), on_change);
+        if let Some(address) = address {
+            pipe.pipe.set_far_peer(at(address));
+        }
         theirs.set_largest(largest);
         self.port.attach(theirs, &self.endpoint, self.origin);
         pipe
@@ -157,19 +169,12 @@ impl MessagePort {
             ..PipeConfig::default()
         };
         let (theirs, pipe) = Pipe::pair(self.pipe_config(), own);
-        let property = (!address.is_empty()).then(|| {
-            let address = Bytes::copy_from_slice(address.as_bytes());
-            ("Peer-Address".to_owned(), address)
-        });
-        pipe.set_far_peer(Arc::new(PeerInfo {
-            properties: property.into_iter().collect(),
-            ..PeerInfo::default()
-        }));
         pipe.set_owner(Arc::new(Owner(on_change)), PipeId(0));
         let pipe = MessagePipe {
             pipe,
             port: self.clone(),
             address: address.to_owned(),
+            held: (0, 0),
             _delivery: Delivery::begin(&self.port),
             _context: self.port.hold_context(),
         };
@@ -183,6 +188,20 @@ impl MessagePort {
     pub fn io_worker(&self) -> Result<IoWorker> {
         let (io, guard) = (self.choose_io)()?;
         Ok(IoWorker::new(io, guard))
+    }
+
+    /// Looks a name up, and calls `done` with its addresses, from another thread. See [`Resolver::submit`].
+    ///
+    /// [`Resolver::submit`]: crate::resolver::Resolver::submit
+    ///
+    /// # Errors
+    /// As there.
+    pub(super) fn look_up(
+        &self,
+        job: Job<Vec<SocketAddr>>,
+        done: impl FnOnce(Result<Vec<SocketAddr>>) + Send + 'static,
+    ) -> Result<()> {
+        (self.look_up)(job, Box::new(done))
     }
 
     /// The socket's description for a peer.
@@ -228,14 +247,15 @@ impl MessagePort {
         self.port.attach(pipe, &self.endpoint, self.origin);
     }
 
-    /// Reports the messages that the socket, which has closed its end of the pipe, had sent and that no peer will read.
-    pub(crate) fn give_up(&self, pipe: &Pipe, address: &str) {
+    /// Reports the messages that the socket, which has closed its end of the pipe, had sent and that no peer will read:
+    /// those in the pipe, and `held`, as their number and their bytes.
+    pub(crate) fn give_up(&self, pipe: &Pipe, address: &str, held: (u64, u64)) {
         let left = UndeliveredPeer {
             endpoint: self.endpoint.to_string(),
             address: address.to_owned(),
             routing_id: Bytes::new(),
-            messages: pipe.queued_in(),
-            bytes: pipe.queued_bytes_in(),
+            messages: pipe.queued_in() + held.0,
+            bytes: pipe.queued_bytes_in() + held.1,
         };
         if left.messages > 0 {
             self.port.give_up(DropReason::Lingered, left);
@@ -263,6 +283,8 @@ pub struct MessagePipe {
     pub(super) pipe: Pipe,
     port: MessagePort,
     address: String,
+    /// The messages that the transport has taken out and will not deliver, and their bytes.
+    held: (u64, u64),
     _delivery: Delivery,
     _context: Box<dyn Any + Send + Sync>,
 }
@@ -291,6 +313,19 @@ impl MessagePipe {
         Ok(())
     }
 
+    /// Makes the peer's address known, which it was not when the pipe was opened. Returns the description of the peer.
+    pub(super) fn announce(&mut self, address: &str) -> Arc<PeerInfo> {
+        let peer = at(address);
+        address.clone_into(&mut self.address);
+        self.pipe.announce_ready(peer.clone());
+        peer
+    }
+
+    /// Records messages that the transport has taken out of the pipe and will not deliver. The pipe must be dropped next.
+    pub(super) fn abandon(&mut self, messages: u64, bytes: u64) {
+        self.held = (messages, bytes);
+    }
+
     /// Whether the socket has closed its end. Messages that it sent before can still be received.
     pub fn is_closed(&self) -> bool {
         self.pipe.is_far_closed()
@@ -304,10 +339,26 @@ impl MessagePipe {
 
 impl Drop for MessagePipe {
     fn drop(&mut self) {
-        if self.is_closed() {
-            self.port.give_up(&self.pipe, &self.address);
+        let (held, _) = self.held;
+        match self.is_closed() {
+            true => self.port.give_up(&self.pipe, &self.address, self.held),
+            // The socket counts those that are still in the pipe.
+            false if held > 0 => self.pipe.account_lost(held, 0, held),
+            false => {}
         }
     }
+}
+
+/// The description of a peer of which only the address is known, or not even that.
+fn at(address: &str) -> Arc<PeerInfo> {
+    let property = (!address.is_empty()).then(|| {
+        let address = Bytes::copy_from_slice(address.as_bytes());
+        ("Peer-Address".to_owned(), address)
+    });
+    Arc::new(PeerInfo {
+        properties: property.into_iter().collect(),
+        ..PeerInfo::default()
+    })
 }
 
 impl fmt::Debug for MessagePipe {

@@ -29,7 +29,7 @@ use socket2::{SockAddr, SockRef, Socket};
 use zeroxide_proto::endpoint::Endpoint;
 use zeroxide_proto::socket_type::SocketType;
 
-pub(crate) use self::ipc::endpoint_of;
+pub(crate) use self::ipc::{endpoint_of, is_abandoned};
 use self::layers::{Layer, Layers};
 pub use self::messages::{Bound, Hold, MessagePipe, MessagePort, MessageTransport};
 pub use self::worker::{IoWork, IoWorker, Next};
@@ -404,7 +404,8 @@ impl Stream {
         self.layers.as_ref()?.failure()
     }
 
-    /// Goes on with the handshakes of the layers. Returns whether they are complete.
+    /// Goes on with the handshakes of the layers. Returns whether they are complete. If not,
+    /// [`is_unread`](Self::is_unread) tells whether to go on after others had their turn.
     ///
     /// # Errors
     /// The reason why they will never be complete.
@@ -413,6 +414,12 @@ impl Stream {
             None => Ok(true),
             Some(layers) => layers.advance(self.fd.as_fd()),
         }
+    }
+
+    /// Whether the kernel may have bytes for the layers of which it will not notify.
+    pub(crate) fn is_unread(&self) -> bool {
+        let layers = self.layers.as_ref();
+        layers.is_some_and(|layers| layers.is_unread())
     }
 
     #[cold]

@@ -6,6 +6,7 @@
 
 mod flow;
 mod place;
+mod seeker;
 
 use std::os::fd::AsRawFd;
 use std::sync::Arc;
@@ -15,10 +16,12 @@ use zeroxide_proto::datagram;
 use zeroxide_proto::socket_type::SocketType;
 
 use self::flow::{Flow, Sorting};
+use self::place::Goal;
 use super::messages::{Bound, Hold, MessagePort, MessageTransport};
 use super::worker::IoWorker;
 use crate::error::{Error, ErrorKind, Result};
 use crate::monitor::{EventKind, MonitorEvent, Party};
+use crate::sys::clock;
 
 /// The largest payload of a datagram, over IPv4. Over IPv6, it could be a little larger.
 const PAYLOAD_MAX: usize = 65_507;
@@ -66,7 +69,7 @@ impl MessageTransport for Udp {
             }
         };
         let endpoint = place::endpoint(address, &socket)?;
-        let pipe = port.open_for_datagrams("", PAYLOAD_MAX, worker.waker());
+        let pipe = port.open_for_datagrams(Some(""), PAYLOAD_MAX, worker.waker());
         let sorting = match port.socket_type().is_datagram() {
             true => Sorting::Addresses,
             false => Sorting::Groups(Default::default()),
@@ -86,10 +89,19 @@ impl MessageTransport for Udp {
     }
 
     fn connect(&self, address: &str, port: MessagePort) -> Result<Hold> {
+        let place = place::parse(address, false)?;
+        let target = match place.goal(&port.options)? {
+            Goal::Address(target) => target,
+            Goal::Name(name) => {
+                seeker::start(name, place, port, clock::now())?;
+                return Ok(Box::new(()));
+            }
+        };
         let worker = port.io_worker()?;
         let (socket, target, largest) =
-            place::connected(address, &port.options, datagram::LARGEST)?;
-        let pipe = port.open_for_datagrams(&target.to_string(), largest, worker.waker());
+            place::open(&place, target, &port.options, datagram::LARGEST)?;
+        let address = target.to_string();
+        let pipe = port.open_for_datagrams(Some(&address), largest, worker.waker());
         let party = Party::of(pipe.pipe.far_peer());
         let event = MonitorEvent::new(EventKind::Connected, id(&socket), port.endpoint());
         port.emit(event.about(&party));

@@ -91,7 +91,9 @@ impl IoWorker {
     /// Ends the work. It is dropped before this returns, which closes its descriptor.
     pub fn stop(&self) {
         let work = self.0.lock().work.take();
-        // Closing the descriptor also removes it from the selector.
+        if let Some(work) = &work {
+            self.0.io.unwatch(work.descriptor());
+        }
         drop(work);
         self.0.wake();
     }
@@ -183,5 +185,47 @@ impl EventHandler for Place {
 
     fn on_end(&self, io: &mut Reactor, _: End) {
         self.leave(io);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::fd::{AsFd, AsRawFd};
+    use std::sync::mpsc::{Sender, channel};
+
+    use super::*;
+    use crate::io_thread;
+    use crate::sys::thread::ThreadSettings;
+    use crate::sys::wake_fd::WakeFd;
+
+    /// Reports that it runs.
+    struct Work(WakeFd, Sender<()>);
+
+    impl IoWork for Work {
+        fn descriptor(&self) -> BorrowedFd<'_> {
+            self.0.as_fd()
+        }
+
+        fn run(&mut self, _: Instant) -> Next {
+            let _ = self.1.send(());
+            Next::Event
+        }
+    }
+
+    #[test]
+    fn the_descriptor_of_stopped_work_is_not_watched_even_if_a_forked_child_has_it() {
+        let (io, thread) = io_thread::spawn(ThreadSettings::default()).unwrap();
+        let worker = IoWorker::new(io.clone(), Box::new(()));
+        let idle = WakeFd::new().unwrap();
+        let (fd, inherited) = (idle.as_fd().as_raw_fd(), idle.as_fd().try_clone_to_owned());
+        let (sender, runs) = channel();
+        worker.start(Work(idle, sender));
+        runs.recv().unwrap();
+        assert!(io.watched().contains(&fd));
+        worker.stop();
+        assert!(!io.watched().contains(&fd));
+        drop((worker, inherited));
+        io.stop();
+        thread.join().unwrap();
     }
 }

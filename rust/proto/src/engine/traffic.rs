@@ -111,7 +111,10 @@ impl Engine {
                     if !self.eof {
                         return None;
                     }
-                    Err(CloseReason::PeerClosed)
+                    Err(match self.is_partial() {
+                        true => CloseReason::Truncated,
+                        false => CloseReason::PeerClosed,
+                    })
                 }
                 Err(reason) => Err(reason),
             };

@@ -282,3 +282,59 @@ fn a_peer_that_sends_nothing_for_above_is_not_read_without_end() {
     far.write_all(&record(b"at last")).unwrap();
     assert_eq!(layers.recv(fd, &mut buffer).unwrap(), 7);
 }
+
+/// A layer whose handshake never ends.
+#[derive(Debug)]
+struct Endless;
+
+impl Layer for Endless {
+    fn phase(&self) -> Phase {
+        Phase::Opening
+    }
+
+    fn handle_input(&mut self, _: &[u8]) -> Result<()> {
+        Ok(())
+    }
+
+    fn handle_end(&mut self, _: Option<io::Error>) -> Result<()> {
+        Ok(())
+    }
+
+    fn has_input(&self) -> bool {
+        false
+    }
+
+    fn poll_input(&mut self, _: &mut Vec<u8>) -> Result<()> {
+        Ok(())
+    }
+
+    fn handle_output(&mut self, _: &[IoSlice<'_>]) -> usize {
+        0
+    }
+
+    fn poll_transmit(&self) -> &[u8] {
+        &[]
+    }
+
+    fn transmitted(&mut self, _: usize) {}
+}
+
+#[test]
+fn a_peer_whose_handshake_does_not_end_is_not_read_without_end() {
+    let (near, far) = UnixStream::pair().unwrap();
+    near.set_nonblocking(true).unwrap();
+    far.set_nonblocking(true).unwrap();
+    let mut layers = Layers::default();
+    layers.push(Box::new(Endless));
+    let (fd, mut far) = (near.as_fd(), &far);
+    let mut written = 0;
+    while let Ok(count) = far.write(&[0; 2 * READ_SIZE]) {
+        written += count;
+    }
+    assert!(written > FRUITLESS_READS * READ_SIZE, "{written}");
+    assert!(!layers.advance(fd).unwrap());
+    assert!(layers.is_unread());
+    while layers.is_unread() {
+        assert!(!layers.advance(fd).unwrap());
+    }
+}

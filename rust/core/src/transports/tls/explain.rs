@@ -81,6 +81,15 @@ pub(super) fn gone(side: &Side, error: Option<io::Error>) -> Error {
     }
 }
 
+/// The connection ended without an end of TLS.
+pub(super) fn cut(side: &Side) -> Error {
+    let peer = side.peer();
+    let text = format!(
+        "the connection was cut: {peer} has not ended it in TLS (close_notify), so what it sent last may be missing"
+    );
+    Error::with(ErrorKind::Os(errno::CONNECTION_RESET), text)
+}
+
 fn certificate(error: &CertificateError, side: &Side) -> String {
     let peer = side.peer();
     let whose = format!("the certificate of {peer}");

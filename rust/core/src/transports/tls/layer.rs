@@ -9,7 +9,7 @@ use std::sync::Arc;
 use rustls::pki_types::ServerName;
 use rustls::{ClientConfig, ClientConnection, Connection, ServerConfig, ServerConnection};
 
-use super::explain::{Side, explain, gone};
+use super::explain::{Side, cut, explain, gone};
 use crate::error::{Error, ErrorKind, Result};
 use crate::transports::layers::{Layer, Phase};
 
@@ -124,7 +124,8 @@ impl Layer for TlsLayer {
     fn handle_end(&mut self, error: Option<io::Error>) -> Result<()> {
         match self.phase {
             Phase::Opening => Err(gone(&self.side, error)),
-            // ZMTP notices itself whether something is missing.
+            // Any program on the way can end a connection of TCP. Only the peer can say in TLS that it is complete.
+            Phase::Open if !self.has_ended => Err(cut(&self.side)),
             Phase::Open | Phase::Over => Ok(()),
         }
     }

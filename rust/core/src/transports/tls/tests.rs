@@ -492,3 +492,19 @@ fn a_connection_to_an_unchecked_server_is_not_private() {
     let unchecked = client("localhost", &[(ids::TLS_VERIFY, Value::Int(0))]);
     assert!(!unchecked.is_private());
 }
+
+#[test]
+fn an_end_without_close_notify_is_an_error() {
+    let (mut client, mut server) = pair();
+    settle(&mut client, &mut server, usize::MAX).unwrap();
+    assert_eq!(write(&mut client, b"all"), 3);
+    let mut arrived = Vec::new();
+    pass(&mut client, &mut server, usize::MAX, &mut arrived).unwrap();
+    assert_eq!(arrived, b"all");
+    let error = server.handle_end(None).unwrap_err().to_string();
+    assert!(error.contains("the connection was cut"), "{error}");
+    client.finish();
+    pass(&mut client, &mut server, usize::MAX, &mut arrived).unwrap();
+    assert!(server.has_ended());
+    server.handle_end(None).unwrap();
+}

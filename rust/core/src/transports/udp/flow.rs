@@ -281,6 +281,10 @@ impl Flow {
 }
 
 impl Parcel {
+    fn size(&self) -> u64 {
+        (self.head.len() + self.body.len()) as u64
+    }
+
     fn outgoing(&self) -> Outgoing<'_> {
         Outgoing {
             to: self.to,
@@ -463,11 +467,17 @@ impl Drop for Flow {
             // The address must be free at once, so what the kernel does not accept now is lost.
             while self.output() == Progress::More {}
         }
-        let is_joining = self.inlet.is_some() && !self.is_bound_to_send();
-        if !is_joining {
-            let left = self.outbox.len() as u64 + self.pipe.pipe.queued_in();
-            self.count(DropReason::Lingered, left);
+        if let Some(Inlet {
+            sorting: Sorting::Groups(joined),
+            ..
+        }) = &mut self.inlet
+        {
+            // Joining a group is not a message that is lost.
+            follow(joined, &mut self.pipe);
         }
+        // The pipe reports them, together with those that are still in it.
+        let bytes = self.outbox.iter().map(Parcel::size).sum();
+        self.pipe.abandon(self.outbox.len() as u64, bytes);
         if let Some(party) = &self.party {
             let event = MonitorEvent::new(
                 EventKind::Disconnected,
@@ -478,3 +488,6 @@ impl Drop for Flow {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -7,7 +7,7 @@ use socket2::{Domain, InterfaceIndexOrAddress, Protocol, SockAddr, Socket, Type}
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::options::Options;
-use crate::resolver::{self, HostPort};
+use crate::resolver::HostPort;
 use crate::sys::{datagram, interfaces};
 use crate::transports::address::{self, Address, Host};
 use crate::transports::ip;
@@ -96,15 +96,56 @@ fn bind_to(target: SocketAddr, interface: Option<&Host>, options: &Options) -> R
     Ok(socket)
 }
 
+/// Where a connect goes.
+pub(super) enum Goal {
+    Address(SocketAddr),
+    /// A name, which has to be looked up first.
+    Name(HostPort),
+}
+
+impl Place {
+    /// # Errors
+    /// If the options exclude the address.
+    pub(super) fn goal(&self, options: &Options) -> Result<Goal> {
+        let port = self.address.port;
+        match &self.address.host {
+            Host::Ip(ip, zone) => {
+                let address = address::literal(*ip, zone.as_deref(), port, options.ipv6)?;
+                Ok(Goal::Address(address))
+            }
+            // Checked before.
+            Host::Any => Err(Error::new(ErrorKind::Invalid)),
+            Host::Name(host) => Ok(Goal::Name(HostPort {
+                host: host.clone(),
+                port,
+            })),
+        }
+    }
+}
+
+/// The address of a name to send to.
+///
+/// # Errors
+/// `HostUnreachable` if the options exclude all of its addresses.
+pub(super) fn choose(found: Vec<SocketAddr>, options: &Options) -> Result<SocketAddr> {
+    let mut usable = found
+        .into_iter()
+        .filter(|address| options.ipv6 || address.is_ipv4());
+    usable.next().ok_or_else(|| {
+        let text = "no usable address: set IPV6 to 1 to use IPv6 addresses";
+        Error::with(ErrorKind::HostUnreachable, text)
+    })
+}
+
 /// A socket that is connected to the address, the address, and the size of the largest datagram, which is at most
-/// `largest`. May block to resolve a host name.
-pub(super) fn connected(
-    text: &str,
+/// `largest`.
+pub(super) fn open(
+    place: &Place,
+    target: SocketAddr,
     options: &Options,
     largest: usize,
 ) -> Result<(Socket, SocketAddr, usize)> {
-    let place = parse(text, false)?;
-    let mut target = target(place.address, options)?;
+    let mut target = target;
     let socket = new_socket(target, options)?;
     let mut largest = largest;
     if target.ip().is_multicast() {
@@ -123,28 +164,6 @@ pub(super) fn connected(
     }
     socket.connect(&SockAddr::from(target))?;
     Ok((socket, target, largest))
-}
-
-fn target(address: Address, options: &Options) -> Result<SocketAddr> {
-    let ipv6 = options.ipv6;
-    let host = match address.host {
-        Host::Ip(ip, zone) => return address::literal(ip, zone.as_deref(), address.port, ipv6),
-        // Checked before.
-        Host::Any => return Err(Error::new(ErrorKind::Invalid)),
-        Host::Name(host) => host,
-    };
-    let name = HostPort {
-        host,
-        port: address.port,
-    };
-    let found = resolver::look_up(&name)?;
-    let mut usable = found
-        .into_iter()
-        .filter(|address| ipv6 || address.is_ipv4());
-    usable.next().ok_or_else(|| {
-        let text = "no usable address: set IPV6 to 1 to use IPv6 addresses";
-        Error::with(ErrorKind::HostUnreachable, text)
-    })
 }
 
 fn new_socket(address: SocketAddr, options: &Options) -> Result<Socket> {

@@ -1,3 +1,5 @@
+use std::net::SocketAddr;
+
 use super::*;
 use crate::options::{ContextOptions, Options};
 
@@ -5,6 +7,14 @@ fn options() -> Options {
     let mut options = Options::new(SocketType::Dish, &ContextOptions::default());
     options.ipv6 = true;
     options
+}
+
+fn open(address: &str, options: &Options, largest: usize) -> (Socket, SocketAddr, usize) {
+    let place = place::parse(address, false).unwrap();
+    let Goal::Address(target) = place.goal(options).unwrap() else {
+        panic!("{address} is an address");
+    };
+    place::open(&place, target, options, largest).unwrap()
 }
 
 #[test]
@@ -45,7 +55,7 @@ fn a_bound_endpoint_names_what_to_connect_to() {
         let endpoint = place::endpoint(address, &socket).unwrap();
         assert!(endpoint.starts_with(start), "{endpoint}");
         let address = endpoint.strip_prefix("udp://").unwrap();
-        let (_, target, _) = place::connected(address, &options(), 100).unwrap();
+        let (_, target, _) = open(address, &options(), 100);
         assert_ne!(target.port(), 0);
     }
 }
@@ -53,8 +63,7 @@ fn a_bound_endpoint_names_what_to_connect_to() {
 #[test]
 fn the_headers_count_for_packets_to_a_group() {
     let mut options = options();
-    let largest =
-        |address: &str, options: &Options| place::connected(address, options, 8192).unwrap().2;
+    let largest = |address: &str, options: &Options| open(address, options, 8192).2;
     assert_eq!(largest("lo;239.255.77.9:5555", &options), 8192);
     options.multicast_maxtpdu = Some(1500);
     assert_eq!(largest("lo;239.255.77.9:5555", &options), 1472);

@@ -27,8 +27,8 @@ const ZMTP_COMMAND: u8 = 4;
 pub(super) struct Mask([u8; 4]);
 
 impl Mask {
-    pub(super) fn new(random: u32) -> Mask {
-        Mask(random.to_ne_bytes())
+    pub(super) fn new(random: [u8; 4]) -> Mask {
+        Mask(random)
     }
 
     /// Masks bytes in place, of which the first is at this offset in the payload.

@@ -19,6 +19,8 @@ const SPARE_MAX: usize = 4096;
 const GREETING: usize = 64;
 /// The status of a normal end.
 const NORMAL: [u8; 2] = 1000_u16.to_be_bytes();
+/// The number of masks that are made at a time.
+const MASKS: usize = 32;
 
 /// See the module text.
 #[derive(Debug)]
@@ -42,8 +44,38 @@ pub(crate) struct WsLayer {
 
 #[derive(Debug)]
 enum Role {
-    Client { key: String },
+    Client { key: String, masks: Masks },
     Server { path: String },
+}
+
+/// Masks that neither the server nor a program on the way can predict (RFC 6455, section 10.3). A system call fetches
+/// several.
+#[derive(Debug)]
+struct Masks {
+    bytes: Box<[u8; MASKS * 4]>,
+    used: usize,
+}
+
+impl Masks {
+    fn new() -> Masks {
+        Masks {
+            bytes: Box::new([0; MASKS * 4]),
+            used: MASKS * 4,
+        }
+    }
+
+    /// The next mask; `None` if the system provides no random bytes.
+    fn next(&mut self) -> Option<Mask> {
+        if self.used == self.bytes.len() {
+            if !chance::fill(&mut *self.bytes) {
+                return None;
+            }
+            self.used = 0;
+        }
+        let mask = self.bytes[self.used..].first_chunk::<4>()?;
+        self.used += mask.len();
+        Some(Mask::new(*mask))
+    }
 }
 
 /// The state of the frame that is being received.
@@ -71,17 +103,26 @@ enum Outlet {
     Body { left: u64, at: u64, mask: Mask },
 }
 
+/// There is no mask for a frame, so it must not be sent.
+struct Unmasked;
+
 impl WsLayer {
     /// The layer of a connection to a server at this host and path.
-    pub(super) fn client(host: &str, path: &str, mechanism: &'static str) -> WsLayer {
+    ///
+    /// # Errors
+    /// If the system provides no random bytes.
+    pub(super) fn client(host: &str, path: &str, mechanism: &'static str) -> Result<WsLayer> {
         let mut random = [0; 16];
-        random[..8].copy_from_slice(&chance::number().to_ne_bytes());
-        random[8..].copy_from_slice(&chance::number().to_ne_bytes());
+        if !chance::fill(&mut random) {
+            let text = "WebSocket needs random bytes, and the system provides none";
+            return Err(Error::with(ErrorKind::NotSupported, text));
+        }
         let key = upgrade::key(random);
         let request = upgrade::request(host, path, &key, mechanism);
-        let mut layer = WsLayer::new(Role::Client { key }, mechanism);
+        let masks = Masks::new();
+        let mut layer = WsLayer::new(Role::Client { key, masks }, mechanism);
         layer.outgoing = request.into_bytes();
-        layer
+        Ok(layer)
     }
 
     /// The layer of an accepted connection, for clients that ask for this path.
@@ -112,7 +153,7 @@ impl WsLayer {
         let room = HEAD_MAX - before;
         self.head.extend_from_slice(&bytes[..bytes.len().min(room)]);
         let len = match &self.role {
-            Role::Client { key } => upgrade::check_answer(&self.head, key, self.mechanism)?,
+            Role::Client { key, .. } => upgrade::check_answer(&self.head, key, self.mechanism)?,
             Role::Server { path } => match upgrade::answer(&self.head, path, self.mechanism) {
                 None => None,
                 Some((answer, len)) => {
@@ -238,15 +279,20 @@ impl WsLayer {
     }
 
     fn put_control(&mut self, opcode: u8, payload: &[u8]) {
-        let (before, mask) = (self.outgoing.len(), self.mask());
+        let before = self.outgoing.len();
+        let Ok(mask) = self.mask() else { return };
         frames::put_control(opcode, payload, mask, &mut self.outgoing);
         self.trailing += self.outgoing.len() - before;
     }
 
-    /// A new mask if this side is the client.
-    fn mask(&self) -> Option<Mask> {
-        let is_client = matches!(self.role, Role::Client { .. });
-        is_client.then(|| Mask::new(chance::number() as u32))
+    /// A new mask if this side is the client. Without random bytes, the connection ends.
+    fn mask(&mut self) -> std::result::Result<Option<Mask>, Unmasked> {
+        let Role::Client { masks, .. } = &mut self.role else {
+            return Ok(None);
+        };
+        let mask = masks.next();
+        self.has_ended |= mask.is_none();
+        mask.map(Some).ok_or(Unmasked)
     }
 
     fn waiting(&self) -> usize {
@@ -278,7 +324,7 @@ impl WsLayer {
                         continue;
                     };
                     bytes.clear();
-                    let mask = self.mask();
+                    let Ok(mask) = self.mask() else { break };
                     frames::put_frame(flags, size, mask, &mut self.outgoing);
                     if size > 0 {
                         self.outlet = Outlet::Body {

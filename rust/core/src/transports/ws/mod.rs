@@ -102,7 +102,7 @@ impl ByteTransport for Ws {
         };
         // A source address is of no interest to the server.
         let host = address.rsplit(';').next().unwrap_or(address);
-        let layer = WsLayer::client(host, path, options.security.mechanism.name);
+        let layer = WsLayer::client(host, path, options.security.mechanism.name)?;
         Ok(Opening {
             stream: stream.with_layer(layer),
             connected,

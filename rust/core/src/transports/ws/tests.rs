@@ -10,7 +10,7 @@ const GREETING: [u8; 64] = [9; 64];
 
 fn pair() -> (WsLayer, WsLayer) {
     (
-        WsLayer::client("localhost:80", "/feed", "NULL"),
+        WsLayer::client("localhost:80", "/feed", "NULL").unwrap(),
         WsLayer::server("/feed", "NULL"),
     )
 }
@@ -141,6 +141,10 @@ fn a_client_accepts_only_the_right_answer() {
             format!("HTTP/1.1 101 x\r\nA: {}", "b".repeat(9000)),
             "more than 8 KiB",
         ),
+        (
+            format!("HTTP/1.1 101 x\r\n{}\r\n", "A: b\r\n".repeat(65)),
+            "more than 64 header fields",
+        ),
     ] {
         let error = check(&wrong).unwrap_err().to_string();
         assert!(error.contains(words), "{error}");
@@ -170,6 +174,11 @@ fn a_server_says_what_is_wrong_with_a_request() {
             "431",
             "more than 8 KiB",
         ),
+        (
+            format!("GET / HTTP/1.1\r\n{}\r\n", "A: b\r\n".repeat(65)),
+            "431",
+            "more than 64 header fields",
+        ),
     ] {
         let mut server = WsLayer::server("/feed", "NULL");
         let error = server
@@ -183,6 +192,19 @@ fn a_server_says_what_is_wrong_with_a_request() {
             "{answer}"
         );
     }
+}
+
+#[test]
+fn every_frame_of_a_client_has_another_mask() {
+    let mut client = open(usize::MAX).0;
+    let mut masks = std::collections::BTreeSet::new();
+    for _ in 0..200 {
+        assert_eq!(write(&mut client, b"\0\x01x"), 3);
+        // Two bytes come before the mask.
+        masks.insert(client.poll_transmit()[2..6].to_vec());
+        client.transmitted(client.poll_transmit().len());
+    }
+    assert!(masks.len() > 195, "{}", masks.len());
 }
 
 #[test]

@@ -66,6 +66,12 @@ pub(super) fn answer(bytes: &[u8], path: &str, mechanism: &str) -> Option<(Answe
                 "sends a request of more than 8 KiB",
             ));
         }
+        Err(httparse::Error::TooManyHeaders) => {
+            return Some(refuse(
+                "431 Request Header Fields Too Large",
+                &format!("sends a request with more than {HEADERS_MAX} header fields"),
+            ));
+        }
         Err(_) => {
             return Some(refuse(
                 "400 Bad Request",
@@ -155,6 +161,10 @@ pub(super) fn check_answer(bytes: &[u8], key: &str, mechanism: &str) -> Result<O
         Ok(Status::Complete(len)) => len,
         Ok(Status::Partial) if bytes.len() < HEAD_MAX => return Ok(None),
         Ok(Status::Partial) => return Err(wrong("sends an answer of more than 8 KiB".to_owned())),
+        Err(httparse::Error::TooManyHeaders) => {
+            let text = format!("sends an answer with more than {HEADERS_MAX} header fields");
+            return Err(wrong(text));
+        }
         Err(_) => {
             return Err(wrong(
                 "does not speak WebSocket: it sends no HTTP answer".to_owned(),

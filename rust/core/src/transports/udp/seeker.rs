@@ -1,0 +1,189 @@
+//! A connect to a host name. The resolver of the context looks the name up without blocking, and again after a failure;
+//! then a [`Flow`] takes over. Messages wait in the pipe meanwhile.
+
+use std::mem;
+use std::net::SocketAddr;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::time::{Duration, Instant};
+
+use socket2::Socket;
+use zeroxide_proto::datagram;
+
+use super::flow::Flow;
+use super::place::{self, Place};
+use crate::error::Result;
+use crate::monitor::{EventKind, MonitorEvent, Party};
+use crate::resolver::{HostPort, Job};
+use crate::sys::sync::{Arc, Mutex, PoisonError};
+use crate::sys::wake_fd::WakeFd;
+use crate::transports::messages::{MessagePipe, MessagePort};
+use crate::transports::worker::{IoWork, IoWorker, Next};
+
+/// See the module text.
+pub(super) struct Seeker {
+    name: HostPort,
+    place: Place,
+    port: MessagePort,
+    /// `None` once the flow has it.
+    pipe: Option<MessagePipe>,
+    /// Where the flow will run.
+    flow: IoWorker,
+    state: State,
+    /// The time between two attempts.
+    delay: Option<Duration>,
+    /// After the socket has closed its end: until when to go on. `None` means forever.
+    deadline: Option<Option<Instant>>,
+    /// There is nothing to watch before there is a socket.
+    idle: WakeFd,
+    waker: Arc<dyn Fn() + Send + Sync>,
+}
+
+type Answer = Arc<Mutex<Option<Result<Vec<SocketAddr>>>>>;
+
+enum State {
+    /// The next attempt is due at this time.
+    Waiting(Instant),
+    /// The resolver will answer.
+    Asked(Answer),
+}
+
+/// Begins to look a name up.
+///
+/// # Errors
+/// The system's error if there is no descriptor, and `NoThread`.
+pub(super) fn start(name: HostPort, place: Place, port: MessagePort, now: Instant) -> Result<()> {
+    let (worker, flow) = (port.io_worker()?, port.io_worker()?);
+    let idle = WakeFd::new()?;
+    let waker: Arc<dyn Fn() + Send + Sync> = Arc::new(worker.waker());
+    let (wake_seeker, wake_flow) = (waker.clone(), flow.waker());
+    let pipe = port.open_for_datagrams(None, datagram::LARGEST, move || {
+        wake_seeker();
+        wake_flow();
+    });
+    let delay = port.options.reconnect_ivl;
+    worker.start(Seeker {
+        name,
+        place,
+        port,
+        pipe: Some(pipe),
+        flow,
+        state: State::Waiting(now),
+        delay,
+        deadline: None,
+        idle,
+        waker,
+    });
+    Ok(())
+}
+
+impl Seeker {
+    fn ask(&mut self) -> Result<()> {
+        let answer = Answer::default();
+        let (waker, theirs) = (self.waker.clone(), answer.clone());
+        let job = Job::new(self.name.clone(), Ok);
+        self.port.look_up(job, move |found| {
+            *theirs.lock().unwrap_or_else(PoisonError::into_inner) = Some(found);
+            waker();
+        })?;
+        self.state = State::Asked(answer);
+        Ok(())
+    }
+
+    /// Takes the answer of the resolver, if it has come, and opens a socket.
+    fn take_answer(&mut self) -> Option<Result<(Socket, SocketAddr)>> {
+        let State::Asked(answer) = &self.state else {
+            return None;
+        };
+        let mut answer = answer.lock().unwrap_or_else(PoisonError::into_inner);
+        let found = answer.take()?;
+        let options = &self.port.options;
+        Some(found.and_then(|found| {
+            let target = place::choose(found, options)?;
+            let (socket, target, _) = place::open(&self.place, target, options, datagram::LARGEST)?;
+            Ok((socket, target))
+        }))
+    }
+
+    fn found(&mut self, socket: Socket, target: SocketAddr) {
+        let Some(mut pipe) = self.pipe.take() else {
+            return;
+        };
+        let party = Party::of(Some(pipe.announce(&target.to_string())));
+        let event = MonitorEvent::new(
+            EventKind::Connected,
+            super::id(&socket),
+            self.port.endpoint(),
+        );
+        self.port.emit(event.about(&party));
+        self.flow
+            .start(Flow::sending(socket, pipe, self.port.clone(), party));
+    }
+
+    /// Reports a failure. Returns when to try again, if ever.
+    fn failed(&mut self, error: &crate::error::Error, now: Instant) -> Option<Instant> {
+        let endpoint = self.port.endpoint();
+        let event = MonitorEvent::new(EventKind::Closed, error.errno() as u64, endpoint);
+        self.port.emit(event.because(error));
+        // A zero interval must not become a busy loop.
+        let delay = self.delay?.max(Duration::from_millis(1));
+        let most = self.port.options.reconnect_ivl_max;
+        self.delay = Some(most.map_or(delay, |most| (delay * 2).min(most).max(delay)));
+        let retried = MonitorEvent::new(
+            EventKind::ConnectRetried,
+            delay.as_millis() as u64,
+            endpoint,
+        );
+        self.port.emit(retried);
+        now.checked_add(delay)
+    }
+
+    /// When to give up, because the socket has closed its end. `Some(None)` means never.
+    fn deadline(&mut self, now: Instant) -> Option<Option<Instant>> {
+        let pipe = self.pipe.as_mut().filter(|pipe| pipe.is_closed())?;
+        if pipe.pipe.is_finished() {
+            return Some(Some(now));
+        }
+        let linger = pipe.linger();
+        let until = || linger.and_then(|linger| now.checked_add(linger));
+        Some(*self.deadline.get_or_insert_with(until))
+    }
+}
+
+impl IoWork for Seeker {
+    fn descriptor(&self) -> BorrowedFd<'_> {
+        self.idle.as_fd()
+    }
+
+    fn run(&mut self, now: Instant) -> Next {
+        let deadline = self.deadline(now).flatten();
+        if deadline.is_some_and(|at| at <= now) {
+            return Next::Never;
+        }
+        let mut failure = None;
+        match self.take_answer() {
+            Some(Ok((socket, target))) => {
+                self.found(socket, target);
+                return Next::Never;
+            }
+            Some(Err(error)) => failure = Some(error),
+            None => {}
+        }
+        if matches!(self.state, State::Waiting(at) if at <= now) {
+            failure = self.ask().err();
+        }
+        if let Some(error) = failure {
+            match self.failed(&error, now) {
+                Some(at) => drop(mem::replace(&mut self.state, State::Waiting(at))),
+                None => return Next::Never,
+            }
+        }
+        let retry = match &self.state {
+            State::Waiting(at) => Some(*at),
+            State::Asked(_) => None,
+        };
+        match [retry, deadline].into_iter().flatten().min() {
+            Some(at) => Next::At(at),
+            None => Next::Event,
+        }
+    }
+}
