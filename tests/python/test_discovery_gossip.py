@@ -6,6 +6,7 @@ from collections import deque
 import pytest
 
 from zeroxide.discovery._gossip_machine import (
+    _CATCH_UP,
     MAX_BYTES,
     MAX_CLIENTS,
     MAX_TUPLES,
@@ -211,3 +212,85 @@ def test_a_client_that_did_not_say_hello_gets_invalid() -> None:
     machine.handle_client(b"client", [published("k", "v")], 0.0)
     assert machine.poll_command() == ToClient(b"client", GossipMessage(GossipKind.INVALID).write())
     assert machine.poll_news() is None
+
+
+# Connections with little room.
+
+
+def catch_up(machine: GossipMachine, room: int, now: float) -> tuple[list[str], float]:
+    """Lets a connection take `room` messages at a time, until nothing is left. Returns the keys that it took."""
+    taken: list[str] = []
+    while True:
+        machine.handle_timeout(now)
+        left = room
+        while (command := machine.poll_command()) is not None:
+            if left == 0:
+                machine.handle_full(command, now)
+                continue
+            left -= 1
+            message = GossipMessage.read([command.frame])
+            assert message is not None
+            if message.kind == GossipKind.PUBLISH:
+                taken.append(message.key)
+        if left == room:
+            return taken, now
+        now += 50
+
+
+@pytest.mark.parametrize("room", [1000, 7])
+def test_a_client_with_little_room_gets_every_tuple(room: int) -> None:
+    machine = GossipMachine(0, 0.0)
+    count = 5000 if room > 100 else 100
+    for number in range(count):
+        machine.publish(f"{number}", "v", 0.0)
+    machine.handle_client(b"client", [HELLO], 0.0)
+    taken, now = catch_up(machine, room, 0.0)
+    assert taken == [f"{number}" for number in range(count)]
+    machine.publish("next", "v", now)
+    assert catch_up(machine, room, now)[0] == ["next"]
+
+
+def test_a_client_that_catches_up_gets_changes_once() -> None:
+    machine = GossipMachine(0, 0.0)
+    for number in range(20):
+        machine.publish(f"{number}", "v", 0.0)
+    machine.handle_client(b"client", [HELLO], 0.0)
+    machine.publish("3", "changed", 0.0)
+    taken, _ = catch_up(machine, 5, 0.0)
+    assert sorted(taken) == sorted(f"{number}" for number in range(20))
+    assert taken[-1] == "3"
+
+
+def test_a_remote_node_with_little_room_gets_every_tuple() -> None:
+    machine = GossipMachine(1, 0.0)
+    for number in range(300):
+        machine.publish(f"{number}", "v", 0.0)
+    taken, _ = catch_up(machine, 20, 0.0)
+    # The sign of life may repeat the first one.
+    assert list(dict.fromkeys(taken)) == [f"{number}" for number in range(300)]
+
+
+def test_a_client_that_takes_nothing_is_forgotten() -> None:
+    machine = GossipMachine(0, 0.0)
+    machine.publish("k", "v", 0.0)
+    machine.handle_client(b"client", [HELLO], 0.0)
+    now = 0.0
+    while machine._clients:
+        machine.handle_timeout(now)
+        while (command := machine.poll_command()) is not None:
+            machine.handle_full(command, now)
+        now += 100
+        assert now < 60_000
+    assert not (machine._behind or machine._full or machine._paused)
+
+
+def test_greetings_without_end_do_not_repeat_all_tuples_each_time() -> None:
+    machine = GossipMachine(0, 0.0)
+    for number in range(MAX_TUPLES):
+        machine.publish(f"{number}", "v", 0.0)
+    for number in range(100):
+        machine.handle_client(b"%d" % number, [HELLO], 0.0)
+    count = 0
+    while machine.poll_command() is not None:
+        count += 1
+    assert count == _CATCH_UP

@@ -251,6 +251,22 @@ def test_gossip_reaches_nodes_that_are_not_connected(node: Callable[..., Node]) 
     assert find(third, Exit).reason == "goodbye"
 
 
+def test_more_tuples_than_fit_into_a_connection_reach_a_new_node(
+    node: Callable[..., Node],
+) -> None:
+    hub = node("hub", gossip_bind="tcp://127.0.0.1:*")
+    gossip = hub._driver._gossip
+    assert gossip is not None
+    with hub._driver._lock:
+        for number in range(3000):
+            gossip.publish(f"{number}", "v" * 2000, driver.clock())
+    late = node("late", gossip=hub.gossip_endpoint)
+    learned = late._driver._gossip
+    assert learned is not None
+    eventually(lambda: len(learned._tuples) == 3002)
+    assert hub.dropped == late.dropped == 0
+
+
 def test_a_hub_of_the_gossip_network_may_start_last_and_again(node: Callable[..., Node]) -> None:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))

@@ -1,8 +1,10 @@
 """The exporters: OpenMetrics and Prometheus' format over HTTP, and OpenTelemetry."""
 
+import contextlib
 import http.client
 import os
 import socket as tcp
+import threading
 from urllib.request import Request, urlopen
 
 import pytest
@@ -140,6 +142,48 @@ def test_a_client_that_sends_nothing_does_not_stop_the_others(pair):
         host, _, port = server.url.split("/")[2].partition(":")
         with tcp.create_connection((host, int(port))):
             assert "zeroxide_sent_messages_total" in fetch(server.url)[1]
+
+
+def _connect(server):
+    host, _, port = server.url.split("/")[2].partition(":")
+    return tcp.create_connection((host, int(port)), timeout=PATIENCE)
+
+
+def test_further_clients_take_the_place_of_those_that_came_first():
+    with metrics.serve("127.0.0.1:*") as server, contextlib.ExitStack() as opened:
+        clients = [opened.enter_context(_connect(server)) for _ in range(100)]
+        # Those that were dropped have got nothing.
+        for client in clients[:84]:
+            assert client.recv(1) == b""
+        assert "zeroxide_program_info" in fetch(server.url)[1]
+        assert server.dropped >= 85
+        serving = [thread for thread in threading.enumerate() if "process_request" in thread.name]
+        assert len(serving) <= 16
+
+
+def test_a_request_has_limited_time_and_size(monkeypatch):
+    monkeypatch.setattr("zeroxide.metrics._http._PATIENCE", 0.5)
+    with metrics.serve("127.0.0.1:*") as server:
+        with _connect(server) as slow:
+            slow.sendall(b"GET /metrics HTTP/1.0\r\n")
+            slow.settimeout(0.05)
+            # It never falls silent for long.
+            while True:
+                with contextlib.suppress(OSError):
+                    slow.sendall(b"A: b\r\n")
+                try:
+                    assert slow.recv(1) == b""
+                    break
+                except TimeoutError:
+                    pass
+                except ConnectionError:
+                    break
+        with _connect(server) as large:
+            with contextlib.suppress(OSError):
+                large.sendall(b"GET /metrics HTTP/1.0\r\n" + b"A: b\r\n" * 10_000)
+            with contextlib.suppress(ConnectionError):
+                assert large.recv(1) == b""
+        assert "zeroxide_program_info" in fetch(server.url)[1]
 
 
 def test_serving_over_ipv6():

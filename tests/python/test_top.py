@@ -3,6 +3,7 @@
 import json
 import os
 import signal
+import socket
 import sys
 
 import pytest
@@ -105,6 +106,19 @@ def test_rates_are_those_of_the_interval(start):
             sent += socket_of(found, "PUSH")["rates"]["sent"] * (found["time"] - before)
             before = found["time"]
         assert round(sent) == 5
+
+
+def test_the_socket_of_a_program_in_a_container_stays(home):
+    home.mkdir(mode=0o700)
+    # No process has this number here.
+    path = home / "4200000.sock"
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(str(path))
+        listener.listen()
+        assert report()["problems"] == {"4200000": "it does not answer"}
+        assert path.exists()
+    assert report()["problems"] == {}
+    assert not path.exists()
 
 
 def _next(top):
@@ -386,6 +400,14 @@ def test_prometheus_gets_what_is_watched(start, collector):
         )
         top.process.send_signal(signal.SIGTERM)
         top.finish(-signal.SIGTERM)
+
+
+def test_prometheus_needs_targets_that_answer(start):
+    program = start()
+    program.send_signal(signal.SIGSTOP)
+    arguments = ("--prometheus", "127.0.0.1:*", "--timeout", 0.2)
+    _, errors = run("top", program.pid, *arguments, status=1)
+    assert errors == f"zeroxide: process {program.pid}: it does not answer\n"
 
 
 def test_importing_the_command_needs_no_optional_package():

@@ -289,16 +289,17 @@ class Driver:
 
     def _carry_out_gossip(self, gossip: GossipMachine) -> None:
         while (command := gossip.poll_command()) is not None:
-            if not isinstance(command, ToClient):
-                with contextlib.suppress(Again):  # the next HELLO repeats all tuples
+            try:
+                if not isinstance(command, ToClient):
                     self._gossip_remotes[command.remote].send(command.frame, DONTWAIT)
-            elif self._gossip_clients is not None:
-                try:
+                elif self._gossip_clients is not None:
                     self._gossip_clients.send_multipart([command.client, command.frame], DONTWAIT)
-                except ZMQError as error:
-                    if error.errno not in (Errno.EHOSTUNREACH, Errno.EAGAIN):
-                        raise
-                    gossip.handle_gone(command.client)
+            except Again:
+                gossip.handle_full(command, clock())
+            except ZMQError as error:
+                if error.errno != Errno.EHOSTUNREACH or not isinstance(command, ToClient):
+                    raise
+                gossip.handle_gone(command.client)
         while (news := gossip.poll_news()) is not None:
             self.machine.handle_announcement(*news, clock())
 

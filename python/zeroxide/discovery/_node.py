@@ -22,6 +22,7 @@ from ._events import Event, Peer
 from ._gossip_machine import GossipMachine
 from ._node_machine import NodeMachine, Timing
 from ._services import Provider, provider, service_headers
+from ._zgossip import MAX_FRAME
 from ._zre import BEACON_PORT, MAX_GROUPS, MAX_HEADERS, MAX_HELLO, identity
 
 __all__ = ["AsyncNode", "Node"]
@@ -37,6 +38,10 @@ _BYTES = (bytes, bytearray, memoryview)
 _MAILBOX = 100_000
 
 _MAX_MESSAGE = 64 * 1024 * 1024
+
+# Of the sockets for gossip: what waits for one node, at most, and the largest message. A node for which there is more
+# catches up later.
+_GOSSIP = {"sndhwm_bytes": 128 * 1024, "maxmsgsize": MAX_FRAME}
 
 _LOCALHOST = "127.0.0.1"
 
@@ -111,13 +116,13 @@ class _Node:
             bound = inbox.last_endpoint.decode()
             clients = None
             if gossip_bind is not None:
-                clients = open_socket(SocketType.ROUTER, router_mandatory=True)
+                clients = open_socket(SocketType.ROUTER, router_mandatory=True, **_GOSSIP)
                 opened.callback(clients.close, linger=0)
                 clients.bind(gossip_bind)
                 self._gossip_endpoint = clients.last_endpoint.decode()
             remotes = []
             for hub in hubs:
-                remotes.append(open_socket(SocketType.DEALER, linger=0))
+                remotes.append(open_socket(SocketType.DEALER, linger=0, **_GOSSIP))
                 opened.callback(remotes[-1].close, linger=0)
                 remotes[-1].connect(hub)
             beacon = None

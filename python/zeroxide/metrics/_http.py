@@ -1,7 +1,10 @@
 """An HTTP endpoint for Prometheus."""
 
+import contextlib
+import io
 import socket
 import threading
+import time
 from collections.abc import Callable, Mapping, Sequence
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import TracebackType
@@ -17,8 +20,14 @@ __all__ = ["MetricsServer", "Source", "serve"]
 # Where the numbers come from: processes, and collectors by endpoint.
 Source = Callable[[], tuple[Sequence[Snapshot], Mapping[str, Mapping[str, Any]]]]
 
-# How long a client may take for its request, in seconds.
+# How long a client may take for its request and for the answer, in seconds.
 _PATIENCE = 10
+
+# Clients at a time. Each has a thread. A further one takes the place of the one that came first.
+_MOST_CLIENTS = 16
+
+# The longest request, in bytes.
+_LONGEST_REQUEST = 16 * 1024
 
 
 class MetricsServer:
@@ -37,7 +46,7 @@ class MetricsServer:
         handler = type("Handler", (_Handler,), {"source": staticmethod(source)})
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
         server = type("Server", (_Server,), {"address_family": family})
-        self._server: ThreadingHTTPServer = server((host, port), handler)
+        self._server: _Server = server((host, port), handler)
         self._is_closing = False
         self._thread = threading.Thread(target=self._run, name="zeroxide/metrics", daemon=True)
         self._thread.start()
@@ -53,6 +62,11 @@ class MetricsServer:
         host, port = self._server.server_address[:2]
         shown = f"[{host!s}]" if ":" in str(host) else str(host)
         return f"http://{shown}:{port}/metrics"
+
+    @property
+    def dropped(self) -> int:
+        """The number of clients that were disconnected because 16 others came after them before they were done."""
+        return self._server.dropped
 
     def close(self) -> None:
         """Ends the server. Closing again does nothing."""
@@ -78,13 +92,70 @@ class MetricsServer:
 class _Server(ThreadingHTTPServer):
     daemon_threads = True
 
+    def __init__(self, *arguments: Any) -> None:
+        self.dropped = 0
+        # In the order in which they came.
+        self._clients: dict[Any, None] = {}
+        self._has_room = threading.Condition()
+        super().__init__(*arguments)
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        with self._has_room:
+            if len(self._clients) >= _MOST_CLIENTS:
+                self.dropped += 1
+                with contextlib.suppress(OSError):
+                    next(iter(self._clients)).shutdown(socket.SHUT_RDWR)
+                # Its thread ends, at the latest when it has rendered an answer.
+                self._has_room.wait_for(lambda: len(self._clients) < _MOST_CLIENTS)
+            self._clients[request] = None
+        super().process_request(request, client_address)
+
+    def close_request(self, request: Any) -> None:
+        super().close_request(request)
+        with self._has_room:
+            self._clients.pop(request, None)
+            self._has_room.notify()
+
     def handle_error(self, request: object, client_address: object) -> None:
         """Ignores it: clients may hang up."""
 
 
+class _Request(io.RawIOBase):
+    """The bytes of a request, which has to be complete in time, however slowly it arrives."""
+
+    def __init__(self, connection: socket.socket, deadline: float) -> None:
+        self._connection = connection
+        self._deadline = deadline
+        self._left = _LONGEST_REQUEST
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        if self._left <= 0:
+            raise ConnectionError("the request is too long")
+        _limit(self._connection, self._deadline)
+        count = self._connection.recv_into(buffer, min(len(buffer), self._left))
+        self._left -= count
+        return count
+
+
+def _limit(connection: socket.socket, deadline: float) -> None:
+    """Limits the next call of a connection."""
+    left = deadline - time.monotonic()
+    if left <= 0:
+        raise TimeoutError
+    connection.settimeout(left)
+
+
 class _Handler(BaseHTTPRequestHandler):
     source: ClassVar[Source]
-    timeout = _PATIENCE
+
+    def setup(self) -> None:
+        super().setup()
+        self._deadline = time.monotonic() + _PATIENCE
+        self.rfile.close()
+        self.rfile = io.BufferedReader(_Request(self.connection, self._deadline))
 
     def do_GET(self) -> None:
         path = self.path.partition("?")[0]
@@ -100,10 +171,12 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _reply(self, status: int, kind: str, text: str) -> None:
         body = text.encode()
+        _limit(self.connection, self._deadline)
         self.send_response(status)
         self.send_header("Content-Type", kind)
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
+        _limit(self.connection, self._deadline)
         self.wfile.write(body)
 
     def log_message(self, format: str, *args: Any) -> None:

@@ -151,6 +151,8 @@ def run(options: argparse.Namespace) -> int:
     _observing.refuse()
     watch = _watch(options)
     try:
+        if not _finds(watch, options):
+            return FAILED
         if options.prometheus:
             from .exporter import export
 
@@ -183,17 +185,20 @@ def _watch(options: argparse.Namespace) -> Watch:
     return Watch(targets, folder, peers, make_client)
 
 
-def _show(watch: Watch, options: argparse.Namespace) -> int:
-    rates = Rates()
+def _finds(watch: Watch, options: argparse.Namespace) -> bool:
+    """Looks for the first time. Returns False, and reports why, if a target that was named does not answer."""
     # A program that was only found may be suspended, and is not worth a long wait.
     watch.look(min(options.timeout, 1.0) if watch.finds else options.timeout)
-    # From here on there are rates.
-    rates.report(watch)
     missing = _missing(watch)
     for line in missing:
         print(f"zeroxide: {line}", file=sys.stderr)
-    if missing:
-        return FAILED
+    return not missing
+
+
+def _show(watch: Watch, options: argparse.Namespace) -> int:
+    rates = Rates()
+    # From here on there are rates.
+    rates.report(watch)
     choice = Choice(options.sort, options.filter)
     if _has_screen(options):
         from .screen import Screen

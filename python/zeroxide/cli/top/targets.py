@@ -3,6 +3,7 @@
 import contextlib
 import os
 import re
+import socket
 import time
 from collections.abc import Iterator
 from typing import Any, Protocol
@@ -54,11 +55,26 @@ def discover(folder: str) -> Iterator[str]:
         path = os.path.join(folder, name)
         if pid == os.getpid():
             continue
-        if _lives(pid):
+        if _may_answer(pid, path):
             yield f"ipc://{path}"
         else:
             with contextlib.suppress(OSError):
                 os.unlink(path)
+
+
+def _may_answer(pid: int, path: str) -> bool:
+    """Whether a program may listen at a path. The number of one in a container is that of no process here."""
+    if _lives(pid):
+        return os.path.exists(path)
+    with socket.socket(socket.AF_UNIX) as probe:
+        probe.setblocking(False)
+        try:
+            probe.connect(path)
+        except (ConnectionRefusedError, FileNotFoundError):
+            return False
+        except OSError:  # its backlog is full, or this user may not connect
+            return True
+    return True
 
 
 def _lives(pid: int) -> bool:
@@ -108,7 +124,7 @@ class Program:
         if int(self.socket.count_connected()):
             return False
         path = self.endpoint.removeprefix("ipc://")
-        return self.snapshot is not None or not (_lives(self.pid) and os.path.exists(path))
+        return self.snapshot is not None or not _may_answer(self.pid, path)
 
     def close(self) -> None:
         self.socket.close()
@@ -187,9 +203,9 @@ class Watch:
                 program.take()
         deadline = time.monotonic() + patience
         while waiting and (left := deadline - time.monotonic()) > 0:
-            for socket, _ in poller.poll(left * 1000):
-                waiting.pop(socket).take()
-                poller.unregister(socket)
+            for ready, _ in poller.poll(left * 1000):
+                waiting.pop(ready).take()
+                poller.unregister(ready)
         self._forget_ended()
         for collector in self.collectors:
             collector.ask()
