@@ -5,6 +5,7 @@ mod common;
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
+use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
@@ -408,6 +409,95 @@ fn a_context_that_ends_forgets_its_request() {
         rep.send(recv(&rep), Wait::Forever).unwrap();
         assert_eq!(req.recv(Wait::Dont).unwrap_err().kind(), ErrorKind::Fsm);
     });
+}
+
+#[test]
+fn closing_a_context_ends_what_waits_in_it() {
+    let _watchdog = Watchdog::new("closing_a_context_ends_what_waits_in_it");
+    let context = Context::new();
+    pairs(&context, Req, Rep, |req, rep| {
+        let closed = Arc::new(rep.open_context().unwrap());
+        let waiting = closed.clone();
+        let thread = thread::spawn(move || waiting.recv(Wait::Forever).unwrap_err());
+        closed.close();
+        let error = thread.join().unwrap();
+        assert_eq!(error.kind(), ErrorKind::NotSocket);
+        assert!(error.to_string().contains("context"), "{error}");
+        assert!(closed.is_closed());
+        let error = closed.send("!", Wait::Dont).unwrap_err().error;
+        assert_eq!(error.kind(), ErrorKind::NotSocket);
+        // The message goes to a context that is open.
+        req.send("?", Wait::Forever).unwrap();
+        let open = rep.open_context().unwrap();
+        assert_eq!(open.recv(Wait::Forever).unwrap(), Message::from("?"));
+        open.send("!", Wait::Forever).unwrap();
+        assert_eq!(recv(&req), Message::from("!"));
+    });
+}
+
+#[test]
+fn a_request_for_a_peer_that_never_comes_goes_to_another() {
+    let _watchdog = Watchdog::new("a_request_for_a_peer_that_never_comes_goes_to_another");
+    let context = Context::new();
+    let (req, rep) = (speaking(&context, Req), speaking(&context, Rep));
+    let ipc = IpcName::new();
+    req.connect(&ipc.endpoint()).unwrap();
+    for first in [true, false] {
+        req.send("?", Wait::Forever).unwrap();
+        if first {
+            req.connect(&rep.bind("tcp://127.0.0.1:*").unwrap())
+                .unwrap();
+        }
+        assert_eq!(recv(&rep), Message::from("?"));
+        rep.send("!", Wait::Forever).unwrap();
+        assert_eq!(recv(&req), Message::from("!"));
+    }
+    req.close(Some(Some(Duration::ZERO)));
+    rep.close(None);
+    context.term().unwrap();
+}
+
+/// A context that does not receive its answers must not make the socket hold more than RCVHWM, or stop another one.
+#[test]
+fn answers_for_a_context_that_does_not_receive_are_bounded() {
+    let _watchdog = Watchdog::new("answers_for_a_context_that_does_not_receive_are_bounded");
+    let context = Context::new();
+    let surveyor = context.socket(sp::SURVEYOR).unwrap();
+    surveyor.set_survey_timeout(None).unwrap();
+    surveyor.set_rcvhwm(10).unwrap();
+    let endpoint = surveyor.bind("tcp://127.0.0.1:*").unwrap();
+    let mut peer = TcpStream::connect(address(&endpoint)).unwrap();
+    peer.write_all(b"\0SP\0\0\x63\0\0").unwrap();
+    assert_eq!(read(&mut peer, 8), b"\0SP\0\0\x62\0\0");
+    surveyor.wait_connected(1, Wait::Forever).unwrap();
+    let (idle, active) = (
+        surveyor.open_context().unwrap(),
+        surveyor.open_context().unwrap(),
+    );
+    let mut ask = |surveys: &zeroxide::SocketContext| {
+        surveys.send("?", Wait::Forever).unwrap();
+        read(&mut peer, 8 + 5)[8..12].to_vec()
+    };
+    let (first, second) = (ask(&idle), ask(&active));
+    for round in 0..50 {
+        for number in [&first, &second] {
+            let answer = [&5u64.to_be_bytes()[..], number, &[round]].concat();
+            peer.write_all(&answer).unwrap();
+        }
+        assert_eq!(
+            active.recv(Wait::Forever).unwrap(),
+            Message::from(&[round][..])
+        );
+    }
+    assert_eq!(surveyor.dropped(DropReason::HighWater), 45);
+    assert_eq!(surveyor.stats().unwrap().queued_in, 5);
+    for round in 0..5 {
+        assert_eq!(
+            idle.recv(Wait::Forever).unwrap(),
+            Message::from(&[round][..])
+        );
+    }
+    assert_eq!(surveyor.stats().unwrap().queued_in, 0);
 }
 
 /// Messages for many peers are encoded once, with their headers.

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ._native import ArrowTable, Frame
-    from ._socket_contexts import AsyncSocketContext
+    from ._socket_contexts import AsyncSocketContext, ContextCalls
     from ._tracker import MessageTracker
     from ._typing import (
         ArrowData,
@@ -596,7 +596,13 @@ class _AsyncSocket(_Async, _native.AsyncSocket, Socket[Any]):
         """
         from ._socket_contexts import AsyncSocketContext
 
-        return AsyncSocketContext(self)
+        return AsyncSocketContext(self, self._context_calls)
+
+    @functools.cached_property
+    def _context_calls(self) -> "ContextCalls":
+        from ._socket_contexts import ContextCalls
+
+        return ContextCalls(self)
 
     @overload  # type: ignore[override]
     def close(self, linger: int | None = None) -> None: ...

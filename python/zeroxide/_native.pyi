@@ -1760,6 +1760,9 @@ class SocketContext:
     def close(self) -> None:
         """Ends the conversation. Its request or survey is forgotten.
 
+        A call that waits in this context, in another thread, raises `ZMQError` with
+        ``ENOTSOCK``.
+
         Source:
             nng's ``nng_ctx_close``
         """

@@ -2,20 +2,101 @@
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
+from weakref import WeakKeyDictionary
 
 from . import _native
 from ._closing import Closing
-from ._turns import others, readable
+from ._turns import others
 from .constants import NOBLOCK, Errno
 from .error import Again
 
 if TYPE_CHECKING:
+    from asyncio import AbstractEventLoop, Future
+
     from ._typing import Part
     from .socket import Socket
 
-__all__ = ["AsyncSocketContext"]
+__all__ = ["AsyncSocketContext", "ContextCalls"]
 
 _T = TypeVar("_T")
+
+
+class ContextCalls:
+    """The calls that wait in contexts of one socket. Those of an event loop share a descriptor.
+
+    Args:
+        socket: The socket.
+    """
+
+    def __init__(self, socket: "Socket[Any]") -> None:
+        self._socket = socket
+        self._loops: WeakKeyDictionary[AbstractEventLoop, _Calls] = WeakKeyDictionary()
+
+    async def repeat(self, call: Callable[[], _T]) -> _T:
+        """Repeats a call at every event of the socket, until it does not raise `Again`.
+
+        Args:
+            call: The call.
+
+        Returns:
+            Its result.
+        """
+        import asyncio  # blocking programs do not need it
+
+        loop = asyncio.get_running_loop()
+        calls = self._loops.get(loop)
+        if calls is None:
+            calls = self._loops[loop] = _Calls(self._socket)
+        calls.join(loop)
+        try:
+            while True:
+                try:
+                    return call()
+                except Again:
+                    await calls.event(loop)
+        finally:
+            if not calls.leave(loop) and self._socket.closed:
+                self._loops.pop(loop, None)
+
+
+class _Calls:
+    """The calls of one event loop."""
+
+    def __init__(self, socket: "Socket[Any]") -> None:
+        self._watcher = _native.Watcher(socket)
+        self._count = 0
+        self._waiting: set[Future[None]] = set()
+
+    def join(self, loop: "AbstractEventLoop") -> None:
+        """A call begins. Events from now on are reported."""
+        self._count += 1
+        if self._count == 1:
+            self._watcher.watch()
+            loop.add_reader(self._watcher.fileno(), self._wake)
+
+    def leave(self, loop: "AbstractEventLoop") -> int:
+        """A call ends. Returns how many are left."""
+        self._count -= 1
+        if self._count == 0:
+            loop.remove_reader(self._watcher.fileno())
+            self._watcher.rest()
+        return self._count
+
+    async def event(self, loop: "AbstractEventLoop") -> None:
+        """Waits for the next event."""
+        ready: Future[None] = loop.create_future()
+        self._waiting.add(ready)
+        try:
+            await ready
+        finally:
+            self._waiting.discard(ready)
+
+    def _wake(self) -> None:
+        # First, because an event during the calls makes the descriptor readable again.
+        self._watcher.clear()
+        for ready in self._waiting:
+            if not ready.done():
+                ready.set_result(None)
 
 
 class AsyncSocketContext(Closing):
@@ -25,14 +106,16 @@ class AsyncSocketContext(Closing):
 
     Args:
         socket: The socket.
+        calls: The calls that wait in contexts of this socket.
 
     Source:
         nng's ``nng_ctx``
     """
 
-    def __init__(self, socket: "Socket[Any]") -> None:
+    def __init__(self, socket: "Socket[Any]", calls: ContextCalls) -> None:
         self._socket = socket
         self._context = _native.SocketContext(socket)
+        self._calls = calls
 
     @property
     def closed(self) -> bool:
@@ -40,7 +123,10 @@ class AsyncSocketContext(Closing):
         return self._context.closed
 
     def close(self) -> None:
-        """Ends the conversation. Its request or survey is forgotten."""
+        """Ends the conversation. Its request or survey is forgotten.
+
+        A call that waits in this context raises `ZMQError` with ``ENOTSOCK``.
+        """
         self._context.close()
 
     async def send(self, data: "Part", flags: int = 0) -> None:
@@ -82,21 +168,11 @@ class AsyncSocketContext(Closing):
         except Again:
             if flags & NOBLOCK:
                 raise
-        watcher = _native.Watcher(self._socket)
-        watcher.watch()
         try:
             async with asyncio.timeout(None if limit < 0 else limit / 1000):
-                while True:
-                    # In this order, because an event in between makes the descriptor readable again.
-                    watcher.clear()
-                    try:
-                        return call()
-                    except Again:
-                        await readable(watcher)
+                return await self._calls.repeat(call)
         except TimeoutError:
             raise Again(Errno.EAGAIN, f"nothing happened within {limit} ms") from None
-        finally:
-            watcher.rest()
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} of {self._socket!r}>"

@@ -1,8 +1,11 @@
 """The scalability protocols: SURVEYOR, RESPONDENT, BUS, and types of ZeroMQ with WIRE_PROTOCOL."""
 
 import asyncio
+import contextlib
 import errno
 import importlib
+import os
+import threading
 
 import pytest
 from support import PATIENCE, Background
@@ -145,6 +148,82 @@ def test_each_context_has_its_own_request(zmq, sockets):
     assert errno_of(zmq, contexts[1].recv) == errno.ENOTSOCK
 
 
+@contextlib.contextmanager
+def other_context(zmq, name):
+    """A context of another event loop's module."""
+    context = importlib.import_module(f"{zmq.__name__}.{name}").Context()
+    yield context
+    context.destroy(linger=0)
+
+
+def asking(zmq, context):
+    """A REP and a REQ over SP, connected."""
+    rep, req = (context.socket(kind) for kind in (zmq.REP, zmq.REQ))
+    rep.wire_protocol = req.wire_protocol = zmq.SP
+    rep.bind("tcp://127.0.0.1:*")
+    req.connect(rep.last_endpoint.decode())
+    return rep, req
+
+
+def test_closing_a_context_ends_a_call_of_another_thread(zmq, sockets):
+    rep, req = asking(zmq, sockets.context)
+    context = rep.open_context()
+    begun = threading.Event()
+    waiting = Background(lambda: begun.set() or errno_of(zmq, context.recv))
+    assert begun.wait(PATIENCE)
+    context.close()
+    assert waiting.result() == errno.ENOTSOCK
+    req.send(b"?")
+    with rep.open_context() as other:
+        assert other.recv() == b"?"
+
+
+def test_closing_a_context_ends_a_call_of_another_task(zmq):
+    async def main(made):
+        rep, req = asking(zmq, made)
+        context = rep.open_context()
+        waiting = asyncio.create_task(context.recv())
+        await asyncio.sleep(0)
+        assert not waiting.done()
+        context.close()
+        with pytest.raises(zmq.ZMQError, match="this context of a socket is closed") as caught:
+            await asyncio.wait_for(waiting, PATIENCE)
+        assert caught.value.errno == errno.ENOTSOCK
+        await req.send(b"?")
+        with rep.open_context() as other:
+            assert await asyncio.wait_for(other.recv(), PATIENCE) == b"?"
+
+    with other_context(zmq, "asyncio") as made:
+        asyncio.run(main(made))
+
+
+def test_tasks_that_wait_in_contexts_share_a_descriptor(zmq):
+    def descriptors():
+        return len(os.listdir("/proc/self/fd"))
+
+    async def main(made):
+        rep, req = asking(zmq, made)
+        await req.wait_connected()
+        contexts = [rep.open_context() for _ in range(50)]
+        before = descriptors()
+        waiting = [asyncio.create_task(context.recv()) for context in contexts]
+        await asyncio.sleep(0)
+        assert descriptors() <= before + 1
+        for number in range(50):
+            await req.send(b"%d" % number)
+        bodies = await asyncio.wait_for(asyncio.gather(*waiting), PATIENCE)
+        assert sorted(map(int, bodies)) == list(range(50))
+        left = asyncio.create_task(contexts[0].recv())
+        await asyncio.sleep(0)
+        rep.close()
+        with pytest.raises(zmq.ZMQError) as caught:
+            await asyncio.wait_for(left, PATIENCE)
+        assert caught.value.errno == errno.ENOTSOCK
+
+    with other_context(zmq, "asyncio") as made:
+        asyncio.run(main(made))
+
+
 def test_other_types_have_no_contexts(zmq, context):
     for kind in (zmq.REQ, zmq.BUS, zmq.DEALER):
         with pytest.raises(zmq.ZMQError, match="has no contexts"):
@@ -281,3 +360,47 @@ def test_greenlets_with_contexts(zmq, sockets):
         gevent.joinall([answering, *asking], timeout=PATIENCE)
         assert [task.value for task in asking] == [b"a!", b"b!", b"c!"]
         context.destroy(linger=0)
+
+
+@pytest.fixture
+def gevent():
+    return pytest.importorskip("gevent")
+
+
+def test_greenlets_wait_in_contexts_without_threads(zmq, gevent):
+    with other_context(zmq, "green") as made:
+        rep, req = asking(zmq, made)
+        waiting = [gevent.spawn(rep.open_context().recv) for _ in range(30)]
+        gevent.idle()
+        assert len(gevent.get_hub().threadpool) == 0
+        for number in range(30):
+            req.send(b"%d" % number)
+        gevent.joinall(waiting, timeout=PATIENCE, raise_error=True)
+        assert sorted(int(task.value) for task in waiting) == list(range(30))
+
+
+def test_a_killed_greenlet_takes_no_message_of_a_context(zmq, gevent):
+    with other_context(zmq, "green") as made:
+        rep, req = asking(zmq, made)
+        context = rep.open_context()
+        victim = gevent.spawn(context.recv)
+        gevent.idle()
+        victim.kill()
+        req.send(b"?")
+        rep.rcvtimeo = int(PATIENCE * 1000)
+        assert context.recv() == b"?"
+
+
+def test_closing_a_context_ends_a_call_of_another_greenlet(zmq, gevent):
+    with other_context(zmq, "green") as made:
+        rep, _ = asking(zmq, made)
+        context = rep.open_context()
+        waiting = gevent.spawn(context.recv)
+        gevent.idle()
+        context.close()
+        with pytest.raises(zmq.ZMQError) as caught:
+            waiting.get(timeout=PATIENCE)
+        assert caught.value.errno == errno.ENOTSOCK
+        rep.rcvtimeo = 10
+        with rep.open_context() as other, pytest.raises(zmq.Again, match="within 10 ms"):
+            other.recv()

@@ -285,7 +285,7 @@ class _Socket(_BlockingSocket[bytes]):
         return _SocketEvents(self._event_stream(events), timeout)
 
     def open_context(self) -> "_SocketContext":  # type: ignore[override]
-        return _SocketContext(super().open_context())
+        return _SocketContext(self, super().open_context())
 
     def flush(self, timeout: float | None = None) -> None:
         # A mistake in the thread would also be printed by gevent.
@@ -311,9 +311,10 @@ class _Socket(_BlockingSocket[bytes]):
 
 
 class _SocketContext(Closing):
-    """A context whose calls wait in a thread of gevent's pool."""
+    """A context whose calls wait in the hub."""
 
-    def __init__(self, context: _native.SocketContext) -> None:
+    def __init__(self, socket: _Socket, context: _native.SocketContext) -> None:
+        self._socket = socket
         self._context = context
 
     @property
@@ -321,13 +322,41 @@ class _SocketContext(Closing):
         return self._context.closed
 
     def send(self, data: Any, flags: int = 0) -> None:
-        in_thread(self._context.send, data, flags)
+        self._call(POLLOUT, SNDTIMEO, lambda flags: self._context.send(data, flags), flags)
 
     def recv(self, flags: int = 0) -> bytes:
-        return in_thread(self._context.recv, flags)
+        return self._call(POLLIN, RCVTIMEO, self._context.recv, flags)
 
     def close(self) -> None:
         self._context.close()
+
+    def _call(
+        self, event: int, option: SocketOption, attempt: Callable[[int], _T], flags: int
+    ) -> _T:
+        if not flags & DONTWAIT:
+            others()
+        try:
+            return attempt(flags | DONTWAIT)
+        except Again:
+            if flags & DONTWAIT:
+                raise
+        timeout = int(self._socket.get(option))
+        # Contexts do not wait for each other, so there is no line.
+        waiting, news = self._socket._waiting_here(), Event()
+        done: list[_T] = []
+
+        def attempted() -> bool:
+            with contextlib.suppress(Again):
+                done.append(attempt(flags | DONTWAIT))
+            return bool(done)
+
+        waiting.join(news)
+        try:
+            if not patiently(attempted, news, timeout):
+                raise self._socket._waited_in_vain(event == POLLOUT, timeout)
+        finally:
+            waiting.leave(news)
+        return done[0]
 
 
 def _parts(given: Any) -> Any:

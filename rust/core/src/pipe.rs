@@ -13,6 +13,7 @@
 
 mod ends;
 mod far;
+mod held;
 mod ledger;
 mod limit;
 mod line;
@@ -27,6 +28,7 @@ use zeroxide_queue::doorbell::Doorbell;
 use zeroxide_queue::spsc::{self, Consumer, Producer};
 
 use self::far::{FarCell, Parting};
+use self::held::Held;
 use self::limit::InForce;
 pub use self::limit::Limit;
 use self::line::Notice;
@@ -134,6 +136,8 @@ pub struct Pipe {
     /// How this end closes when it is dropped.
     parting: Parting,
     notice: Notice,
+    /// Messages that were read but count as unread.
+    held: Held,
     /// The size of the largest datagram, if messages are sent as datagrams.
     largest: Option<usize>,
 }
@@ -276,6 +280,7 @@ impl Pipe {
             peer_name: None,
             parting: Parting::default(),
             notice: Notice::default(),
+            held: Held::default(),
             largest: None,
         }
     }

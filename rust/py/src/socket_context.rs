@@ -1,7 +1,5 @@
 //! Contexts of sockets: several requests or surveys at a time.
 
-use std::sync::{Arc, Mutex, PoisonError};
-
 use pyo3::prelude::*;
 use zeroxide::binding::Direction;
 use zeroxide::{ErrorKind, Message, SocketContext as CoreContext, Wait};
@@ -15,22 +13,15 @@ use crate::socket::{DONTWAIT, RCVTIMEO, SNDMORE, SNDTIMEO, Socket, flags};
 #[pyclass(frozen, module = "zeroxide._native")]
 pub(crate) struct SocketContext {
     socket: Py<Socket>,
-    /// `None` once it is closed.
-    open: Mutex<Option<Arc<CoreContext>>>,
+    context: CoreContext,
 }
 
 impl SocketContext {
-    /// The core's context, and the time limit of a call according to the option `id`.
-    fn begin(&self, py: Python<'_>, id: i32) -> PyResult<(Arc<CoreContext>, Option<Limit>)> {
+    /// The time limit of a call according to the option `id`.
+    fn begin(&self, py: Python<'_>, id: i32) -> PyResult<Option<Limit>> {
         reclaim();
         let core = self.socket.bind(py).get().core()?;
-        let open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
-        let Some(context) = open.clone() else {
-            let text = "this context of a socket is closed";
-            return Err(Failure::with(ErrorKind::NotSocket, text).into());
-        };
-        let limit = Limit::of(core.get_int(id).map_err(raise)?);
-        Ok((context, limit))
+        Ok(Limit::of(core.get_int(id).map_err(raise)?))
     }
 }
 
@@ -41,7 +32,7 @@ impl SocketContext {
         let context = socket.get().core()?.open_context().map_err(raise)?;
         Ok(SocketContext {
             socket: socket.unbind(),
-            open: Mutex::new(Some(Arc::new(context))),
+            context,
         })
     }
 
@@ -53,7 +44,7 @@ impl SocketContext {
         data: &Bound<'_, PyAny>,
         #[pyo3(from_py_with = flags::of_send)] flags: i32,
     ) -> PyResult<()> {
-        let (context, limit) = self.begin(py, SNDTIMEO)?;
+        let (context, limit) = (&self.context, self.begin(py, SNDTIMEO)?);
         if flags & SNDMORE != 0 {
             let text = "a message of a context has one part: send it without SNDMORE";
             return Err(Failure::with(ErrorKind::Invalid, text).into());
@@ -86,7 +77,7 @@ impl SocketContext {
         py: Python<'py>,
         #[pyo3(from_py_with = flags::of_recv)] flags: i32,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let (context, limit) = self.begin(py, RCVTIMEO)?;
+        let (context, limit) = (&self.context, self.begin(py, RCVTIMEO)?);
         let message = if flags & DONTWAIT != 0 {
             py.detach(|| context.recv(Wait::Dont))
                 .map_err(|error| raise_of(py, error, Direction::Recv))?
@@ -101,21 +92,13 @@ impl SocketContext {
 
     #[doc = text!(SocketContext::close)]
     fn close(&self, py: Python<'_>) {
-        let context = self
-            .open
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .take();
-        py.detach(|| drop(context));
+        py.detach(|| self.context.close());
     }
 
     /// Whether it was closed.
     #[getter]
     fn closed(&self) -> bool {
-        self.open
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .is_none()
+        self.context.is_closed()
     }
 
     fn __enter__(slf: Bound<'_, Self>) -> Bound<'_, Self> {

@@ -455,6 +455,23 @@ impl PipeSet {
         self.get(id).is_some_and(|pipe| pipe.read_to(message))
     }
 
+    /// Keeps a message of one part that was just read from `id`, until [`release`](Self::release). It still counts as
+    /// unread. Returns false if the pattern keeps so many that the peer could not send others, unless the application can
+    /// receive this one now (`is_next`).
+    pub(crate) fn hold(&mut self, id: PipeId, message: &Message, is_next: bool) -> bool {
+        self.get(id).is_some_and(|pipe| pipe.hold(message, is_next))
+    }
+
+    /// A message that was kept is received or dropped.
+    pub(crate) fn release(&mut self, id: PipeId, message: &Message) {
+        if let Some(entry) = self.entry(id) {
+            entry.pipe.release(message);
+            if entry.pipe.is_finished() {
+                self.finished.push(id);
+            }
+        }
+    }
+
     /// Reads and drops everything written to `id` so far, and counts the application's messages in it. Messages that a
     /// peer adds meanwhile stay, so that no peer can prolong this.
     pub fn discard(&mut self, id: PipeId, reason: DropReason) {

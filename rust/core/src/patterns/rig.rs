@@ -280,8 +280,14 @@ impl Rig {
                 PipeEvent::Readable => self.pattern.readable(&mut self.pipes, id),
                 PipeEvent::Writable => self.pattern.writable(&mut self.pipes, id),
                 PipeEvent::Closed => self.pattern.far_closed(&mut self.pipes, id),
-                PipeEvent::Ready => self.pattern.ready(&mut self.pipes, id),
-                PipeEvent::Disconnected => self.pattern.disconnected(&mut self.pipes, id),
+                PipeEvent::Ready => {
+                    self.pipes.get(id).map(Pipe::meets_peer);
+                    self.pattern.ready(&mut self.pipes, id);
+                }
+                PipeEvent::Disconnected => {
+                    self.pipes.get(id).map(Pipe::parts_from_peer);
+                    self.pattern.disconnected(&mut self.pipes, id);
+                }
                 PipeEvent::Sent | PipeEvent::Gathering => {}
                 PipeEvent::Asked => self.pipes.publish_gathered(),
             }

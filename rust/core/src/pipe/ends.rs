@@ -19,9 +19,9 @@ impl Pipe {
         self.own().far.is_gone()
     }
 
-    /// Returns true if the far end has closed and everything it sent was read.
+    /// Returns true if the far end has closed and everything it sent was read, and taken.
     pub fn is_finished(&mut self) -> bool {
-        if !self.is_far_closed() {
+        if !self.is_far_closed() || self.is_holding() {
             return false;
         }
         match &self.far().slot {

@@ -5,9 +5,10 @@ use zeroxide_proto::message::Message;
 use super::core::{Core, State};
 use super::{Direction, SendError, Socket, Wait, limit};
 use crate::error::{Error, ErrorKind, Result};
+use crate::sys::sync::atomic::{AtomicBool, Ordering};
 
 /// One of several conversations of a socket, with a request or a survey of its own, whose replies come to it alone. The
-/// conversation ends when its context is dropped.
+/// conversation ends when its context is dropped or [closed](Self::close).
 ///
 /// Contexts share the connections and the options of their socket. Each thread or task can use one of its own.
 ///
@@ -35,6 +36,8 @@ use crate::error::{Error, ErrorKind, Result};
 pub struct SocketContext {
     socket: Socket,
     number: u64,
+    /// Changes under the socket's lock.
+    closed: AtomicBool,
 }
 
 impl Socket {
@@ -60,6 +63,7 @@ impl Socket {
         Ok(SocketContext {
             socket: self.clone(),
             number,
+            closed: AtomicBool::new(false),
         })
     }
 }
@@ -74,7 +78,7 @@ impl SocketContext {
     /// received last.
     ///
     /// # Errors
-    /// As [`Socket::send`].
+    /// As [`Socket::send`]; also `NotSocket` if this context is closed.
     pub fn send(
         &self,
         message: impl Into<Message>,
@@ -90,11 +94,33 @@ impl SocketContext {
     /// Receives the reply to the request of this context, an answer to its survey, or the next question.
     ///
     /// # Errors
-    /// As [`Socket::recv`].
+    /// As [`Socket::recv`]; also `NotSocket` if this context is closed.
     pub fn recv(&self, wait: Wait) -> Result<Message> {
         self.repeat(Direction::Recv, wait, |core, state| {
             core.recv_in(state, self.number)
         })
+    }
+
+    /// Ends the conversation, and forgets its request or survey. Calls that wait in this context fail with `NotSocket`.
+    pub fn close(&self) {
+        // In a forked child, threads that do not exist there may hold the lock.
+        if !self.socket.is_own_process() {
+            return;
+        }
+        let core = self.socket.core();
+        {
+            let State { pattern, pipes, .. } = &mut *core.lock();
+            if self.closed.swap(true, Ordering::Relaxed) {
+                return;
+            }
+            pattern.end_context(pipes, self.number);
+        }
+        core.signal.wake();
+    }
+
+    /// Whether it is closed.
+    pub fn is_closed(&self) -> bool {
+        self.closed.load(Ordering::Relaxed)
     }
 
     /// Calls `attempt` until it does not have to wait.
@@ -111,6 +137,10 @@ impl SocketContext {
             let ticket = core.signal.ticket();
             {
                 let mut state = core.lock_open()?;
+                if self.is_closed() {
+                    let text = "this context of a socket is closed";
+                    return Err(Error::with(ErrorKind::NotSocket, text));
+                }
                 match attempt(core, &mut state) {
                     Err(error) if error.kind() == ErrorKind::Again => {
                         if wait == Wait::Dont && !core.take_in(&state) {
@@ -141,12 +171,7 @@ impl SocketContext {
 
 impl Drop for SocketContext {
     fn drop(&mut self) {
-        if !self.socket.is_own_process() {
-            return;
-        }
-        let core = self.socket.core();
-        let State { pattern, pipes, .. } = &mut *core.lock();
-        pattern.end_context(pipes, self.number);
+        self.close();
     }
 }
 

@@ -1,8 +1,9 @@
 //! REQ: sends a request to one of its peers in turn, then waits for the reply.
 //!
-//! A request is sent again, to the next peer, if its peer leaves or if no reply comes within RESEND_IVL. So a peer may
-//! get a request that another peer has acted on already. Requests have numbers, and a reply without the number of a
-//! request that waits for it is dropped.
+//! Peers that are connected come first. A request that waits for an absent peer goes to the next one that connects.
+//! Otherwise a request is sent again, to the next peer, if its peer leaves or if no reply comes within RESEND_IVL. So a
+//! peer may get a request that another peer has acted on already. Requests have numbers, and a reply without the number
+//! of a request that waits for it is dropped.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{BuildHasher, RandomState};
@@ -27,7 +28,10 @@ use crate::sys::clock;
 const COPY_MAX: usize = 16 << 10;
 
 struct Req {
+    /// The peers that are connected.
     outbound: LoadBalancer,
+    /// The others, which keep a request until they are connected.
+    absent: LoadBalancer,
     inbound: FairQueue,
     numbers: Numbers,
     /// The requests that wait for a reply, or whose reply was not taken yet, by their numbers.
@@ -39,16 +43,14 @@ struct Req {
     /// The context of the current call.
     context: u64,
     resend_ivl: Option<Duration>,
-    /// Counts requests that were sent.
-    order: u64,
 }
 
 struct Asked {
     request: Message,
-    /// The peer that was asked; `None` if the request must be sent again, and no peer has room.
+    /// The peer that was asked; `None` if the request must be sent again, and no connected peer has room.
     to: Option<PipeId>,
-    /// The value of `Req::order` when the request was sent.
-    order: u64,
+    /// How many messages had been written to that peer, with this one.
+    place: u64,
     due: Option<Instant>,
     /// The reply without its header, found but not taken yet.
     reply: Option<(Message, PipeId)>,
@@ -67,6 +69,7 @@ impl Req {
     fn new() -> Req {
         Req {
             outbound: LoadBalancer::default(),
+            absent: LoadBalancer::default(),
             inbound: FairQueue::default(),
             // Replies to requests of an earlier run of this program must not match.
             numbers: Numbers::new(RandomState::new().hash_one(0)),
@@ -75,7 +78,6 @@ impl Req {
             deadlines: BTreeSet::new(),
             context: 0,
             resend_ivl: Some(RESEND_IVL),
-            order: 0,
         }
     }
 
@@ -133,27 +135,20 @@ impl Req {
         }
     }
 
-    /// The connection to a peer has ended. Requests that still wait in its queue are sent when it is back, unless it
-    /// is `gone`.
+    /// A peer leaves, or its connection has ended. Requests that still wait in its queue stay there, unless it is `gone`.
     fn recover(&mut self, pipes: &mut PipeSet, id: PipeId, gone: bool) {
-        let queued = match pipes.get(id) {
-            Some(pipe) if !gone => pipe.queued_out() as usize,
-            _ => 0,
-        };
-        let waits = |asked: &&mut Asked| asked.to == Some(id) && asked.reply.is_none();
-        let mut lost: Vec<&mut Asked> = self.asked.values_mut().filter(waits).collect();
-        lost.sort_by_key(|asked| asked.order);
-        lost.truncate(lost.len().saturating_sub(queued));
-        for asked in lost {
-            asked.to = None;
+        for asked in self.asked.values_mut() {
+            if asked.to == Some(id) && (gone || !asked.is_queued(pipes)) {
+                asked.to = None;
+            }
         }
         self.ask_again(pipes);
     }
 
-    /// Sends the requests again for which that is due, while there are peers with room.
+    /// Sends requests to connected peers that have to be sent again, or that wait for an absent peer.
     fn ask_again(&mut self, pipes: &mut PipeSet) {
         for (number, asked) in &mut self.asked {
-            if asked.to.is_some() || asked.reply.is_some() {
+            if asked.reply.is_some() || asked.to.is_some_and(|to| is_connected(pipes, to)) {
                 continue;
             }
             let Some(to) = self.outbound.next(pipes) else {
@@ -163,17 +158,35 @@ impl Req {
             envelope::wrap(&number.to_be_bytes(), &mut request);
             pipes.write_checked(to, &mut request);
             self.outbound.took();
-            self.order += 1;
             asked.to = Some(to);
-            asked.order = self.order;
+            asked.place = written(pipes, to);
         }
     }
 
-    /// Whether the peer of a request may still get it without being asked again.
-    fn is_held(asked: &Asked, pipes: &mut PipeSet) -> bool {
-        let pipe = asked.to.and_then(|to| pipes.get(to));
-        pipe.is_some_and(|pipe| !pipe.is_connected() && pipe.queued_out() > 0)
+    /// The peers to which this one belongs.
+    fn peers(&mut self, pipes: &mut PipeSet, id: PipeId) -> &mut LoadBalancer {
+        match is_connected(pipes, id) {
+            true => &mut self.outbound,
+            false => &mut self.absent,
+        }
     }
+}
+
+impl Asked {
+    /// Whether the request still waits in the queue of its peer.
+    fn is_queued(&self, pipes: &mut PipeSet) -> bool {
+        let pipe = self.to.and_then(|to| pipes.get(to));
+        pipe.is_some_and(|pipe| self.place + pipe.queued_out() > pipe.written().0)
+    }
+}
+
+fn is_connected(pipes: &mut PipeSet, id: PipeId) -> bool {
+    pipes.get(id).is_some_and(|pipe| pipe.is_connected())
+}
+
+/// How many messages were written to a peer.
+fn written(pipes: &mut PipeSet, id: PipeId) -> u64 {
+    pipes.get(id).map_or(0, |pipe| pipe.written().0)
 }
 
 #[cold]
@@ -183,19 +196,25 @@ fn request_comes_first() -> Error {
 }
 
 impl Pattern for Req {
-    fn attach(&mut self, pipes: &mut PipeSet, id: PipeId) {
-        self.outbound.insert(id);
+    fn attach(&mut self, _: &mut PipeSet, id: PipeId) {
+        self.absent.insert(id);
         self.inbound.insert(id);
-        self.ask_again(pipes);
     }
 
     fn set_priority(&mut self, id: PipeId, priority: Priority) {
         self.outbound.set_priority(id, priority.send);
+        self.absent.set_priority(id, priority.send);
     }
 
-    fn ready(&mut self, _: &mut PipeSet, _: PipeId) {}
+    fn ready(&mut self, pipes: &mut PipeSet, id: PipeId) {
+        self.absent.remove(id);
+        self.outbound.insert(id);
+        self.ask_again(pipes);
+    }
 
     fn disconnected(&mut self, pipes: &mut PipeSet, id: PipeId) {
+        self.outbound.remove(id);
+        self.absent.insert(id);
         while self.take_in(pipes) {}
         self.recover(pipes, id, false);
     }
@@ -205,12 +224,13 @@ impl Pattern for Req {
     }
 
     fn writable(&mut self, pipes: &mut PipeSet, id: PipeId) {
-        self.outbound.insert(id);
+        self.peers(pipes, id).insert(id);
         self.ask_again(pipes);
     }
 
     fn far_closed(&mut self, pipes: &mut PipeSet, id: PipeId) {
         self.outbound.remove(id);
+        self.absent.remove(id);
         self.inbound.far_closed(pipes, id);
         // A reply sent before it left counts.
         while self.take_in(pipes) {}
@@ -219,22 +239,26 @@ impl Pattern for Req {
 
     fn detach(&mut self, pipes: &mut PipeSet, id: PipeId) {
         self.outbound.remove(id);
+        self.absent.remove(id);
         self.inbound.remove(id);
         self.recover(pipes, id, true);
     }
 
     fn send(&mut self, pipes: &mut PipeSet, message: &mut Message) -> Result<()> {
         single_part::check(message, sp::REQ)?;
-        let Some(to) = self.outbound.next(pipes) else {
-            return Err(Error::new(ErrorKind::Again));
+        let (peers, to) = match self.outbound.next(pipes) {
+            Some(to) => (&mut self.outbound, to),
+            None => match self.absent.next(pipes) {
+                Some(to) => (&mut self.absent, to),
+                None => return Err(Error::new(ErrorKind::Again)),
+            },
         };
+        peers.took();
         self.cancel(pipes, self.context);
         let number = self.numbers.next();
         let request = kept(message);
         envelope::wrap(&number.to_be_bytes(), message);
         pipes.write_checked(to, message);
-        self.outbound.took();
-        self.order += 1;
         let due = self
             .resend_ivl
             .and_then(|ivl| clock::now().checked_add(ivl));
@@ -243,7 +267,7 @@ impl Pattern for Req {
         let asked = Asked {
             request,
             to: Some(to),
-            order: self.order,
+            place: written(pipes, to),
             due,
             reply: None,
         };
@@ -267,7 +291,7 @@ impl Pattern for Req {
     }
 
     fn can_send(&mut self, pipes: &mut PipeSet) -> bool {
-        self.outbound.can_send(pipes)
+        self.outbound.can_send(pipes) || self.absent.can_send(pipes)
     }
 
     fn can_recv(&mut self, pipes: &mut PipeSet) -> bool {
@@ -305,7 +329,8 @@ impl Pattern for Req {
             };
             asked.due = self.resend_ivl.and_then(|ivl| now.checked_add(ivl));
             self.deadlines.extend(asked.due.map(|due| (due, number)));
-            if !Req::is_held(asked, pipes) {
+            // An absent peer still gets what waits in its queue.
+            if asked.to.is_some_and(|to| is_connected(pipes, to)) || !asked.is_queued(pipes) {
                 asked.to = None;
             }
         }
@@ -453,8 +478,53 @@ mod tests {
         assert!(rig.far_recv_message(id).is_none());
         rig.ready(id, "");
         rig.disconnected(id);
+        assert!(rig.far_recv_message(id).is_none());
+        rig.ready(id, "");
         assert_eq!(request(&mut rig, id), first);
         assert!(rig.far_recv_message(id).is_none());
+    }
+
+    #[test]
+    fn a_request_that_waits_for_an_absent_peer_goes_to_the_next_one_that_connects() {
+        let mut rig = Rig::new(&REQ);
+        let (absent, late) = (rig.connect(), rig.connect());
+        rig.send(["?"]).unwrap();
+        let due = rig.pattern.poll_timeout().unwrap();
+        rig.handle_timeout(due);
+        assert!(rig.far_recv_message(late).is_none());
+        rig.ready(late, "");
+        let asked = request(&mut rig, late);
+        // The copy for the absent peer is not sent once more.
+        assert_eq!(request(&mut rig, absent), asked);
+        assert!(rig.far_recv_message(absent).is_none());
+        reply(&mut rig, late, &asked.0, "!");
+        assert_eq!(rig.recv().unwrap(), ["!"]);
+    }
+
+    #[test]
+    fn a_request_in_the_queue_of_a_lost_peer_goes_to_a_connected_one() {
+        let mut rig = Rig::new(&REQ);
+        let (lost, other) = (rig.accept(""), rig.accept(""));
+        rig.send(["?"]).unwrap();
+        rig.disconnected(lost);
+        assert_eq!(request(&mut rig, other), request(&mut rig, lost));
+    }
+
+    #[test]
+    fn connected_peers_come_first() {
+        let mut rig = Rig::with_hwm(&REQ, 1);
+        let (absent, there) = (rig.connect(), rig.accept(""));
+        for number in 0..3 {
+            rig.send([format!("{number}")]).unwrap();
+            assert_eq!(request(&mut rig, there).1, format!("{number}"));
+        }
+        rig.send(["3"]).unwrap();
+        assert!(rig.can_send(), "the absent peer has room");
+        rig.send(["4"]).unwrap();
+        assert!(!rig.can_send());
+        assert_eq!(request(&mut rig, absent).1, "4");
+        assert_eq!(request(&mut rig, there).1, "3");
+        assert_eq!(request(&mut rig, there).1, "4");
     }
 
     #[test]

@@ -17,9 +17,6 @@ use crate::patterns::{Dialogue, Pattern, PatternSpec, Priority, Turns, single_pa
 use crate::pipe::PipeId;
 use crate::sys::clock;
 
-/// Number of answers that are kept for a context that does not receive them, while another context receives.
-const ANSWERS_MAX: usize = 1000;
-
 struct Surveyor {
     /// The peers that are connected.
     outbound: Distributor,
@@ -35,7 +32,7 @@ struct Surveyor {
 }
 
 struct Survey {
-    /// Answers without their headers, found but not taken yet.
+    /// Answers without their headers, found but not taken yet. Their pipes [hold](PipeSet::hold) them.
     answers: VecDeque<(Message, PipeId)>,
     due: Option<Instant>,
     /// The deadline has passed, which the application does not know yet.
@@ -63,35 +60,56 @@ impl Surveyor {
         self.surveys.get_mut(number)
     }
 
-    /// Looks for an answer to the current context's survey. Those to other surveys are kept for their contexts.
+    /// Looks for an answer to the current context's survey, unless one was found.
     fn look(&mut self, pipes: &mut PipeSet) {
-        while self
-            .survey()
-            .is_some_and(|survey| survey.answers.is_empty() && !survey.is_over)
-            && self.take_in(pipes)
-        {}
+        let Some(number) = self.current.get(&self.context).copied() else {
+            return;
+        };
+        let is_open = |survey: &Survey| survey.answers.is_empty() && !survey.is_over;
+        if self.surveys.get(&number).is_some_and(is_open)
+            && let Some((answer, from)) = self.take_in(pipes, Some(number))
+        {
+            self.keep(pipes, number, answer, from, true);
+        }
     }
 
-    /// Reads one message. Returns false if there is none.
-    fn take_in(&mut self, pipes: &mut PipeSet) -> bool {
-        let Some((mut answer, from)) = self.inbound.recv(pipes) else {
-            return false;
-        };
-        let reason = match envelope::unwrap_number(&mut answer) {
-            Err(reason) => reason,
-            Ok(number) => match self.surveys.get_mut(&number) {
-                Some(survey) if !survey.is_over => {
-                    if survey.answers.len() < ANSWERS_MAX {
-                        survey.answers.push_back((answer, from));
-                        return true;
-                    }
-                    DropReason::HighWater
-                }
-                _ => DropReason::Stale,
-            },
-        };
-        pipes.count_drop(Some(from), reason);
-        true
+    /// Reads messages until one answers the survey `wanted`. Those to other surveys are kept for their contexts.
+    fn take_in(&mut self, pipes: &mut PipeSet, wanted: Option<u32>) -> Option<(Message, PipeId)> {
+        loop {
+            let (mut answer, from) = self.inbound.recv(pipes)?;
+            match self.answered(&mut answer) {
+                Ok(number) if Some(number) == wanted => return Some((answer, from)),
+                Ok(number) => self.keep(pipes, number, answer, from, false),
+                Err(reason) => pipes.count_drop(Some(from), reason),
+            }
+        }
+    }
+
+    /// Removes the header of an answer, and returns the number of its survey.
+    fn answered(&self, answer: &mut Message) -> std::result::Result<u32, DropReason> {
+        let number = envelope::unwrap_number(answer)?;
+        match self.surveys.get(&number) {
+            Some(survey) if !survey.is_over => Ok(number),
+            _ => Err(DropReason::Stale),
+        }
+    }
+
+    /// Keeps an answer for the context of its survey. A context that does not receive must not stop the others, so the
+    /// answer is dropped if too many of its peer are kept, unless it `is_next`.
+    fn keep(
+        &mut self,
+        pipes: &mut PipeSet,
+        number: u32,
+        answer: Message,
+        from: PipeId,
+        is_next: bool,
+    ) {
+        match self.surveys.get_mut(&number) {
+            Some(survey) if pipes.hold(from, &answer, is_next) => {
+                survey.answers.push_back((answer, from));
+            }
+            _ => pipes.count_drop(Some(from), DropReason::HighWater),
+        }
     }
 
     /// Ends the survey of a context. Answers that were not taken count as dropped.
@@ -103,8 +121,9 @@ impl Surveyor {
             if let Some(due) = survey.due {
                 self.deadlines.remove(&(due, number));
             }
-            for (_, from) in survey.answers {
+            for (answer, from) in survey.answers {
                 pipes.count_drop(Some(from), DropReason::Stale);
+                pipes.release(from, &answer);
             }
         }
     }
@@ -159,13 +178,16 @@ impl Pattern for Surveyor {
         self.inbound.far_closed(pipes, id);
         if self.current.is_empty() {
             // Without a survey, the application has no reason to receive.
-            while self.take_in(pipes) {}
+            self.take_in(pipes, None);
         }
     }
 
     fn detach(&mut self, _: &mut PipeSet, id: PipeId) {
         self.outbound.remove(id);
         self.inbound.remove(id);
+        for survey in self.surveys.values_mut() {
+            survey.answers.retain(|(_, from)| *from != id);
+        }
     }
 
     fn send(&mut self, pipes: &mut PipeSet, message: &mut Message) -> Result<()> {
@@ -193,18 +215,23 @@ impl Pattern for Surveyor {
     }
 
     fn recv(&mut self, pipes: &mut PipeSet, message: &mut Message) -> Result<Option<PipeId>> {
-        self.look(pipes);
+        let number = self.current.get(&self.context).copied();
         let Some(survey) = self.survey() else {
             return Err(survey_comes_first());
         };
-        match survey.answers.pop_front() {
+        let (answer, from) = match survey.answers.pop_front() {
             Some((answer, from)) => {
-                *message = answer;
-                Ok(Some(from))
+                pipes.release(from, &answer);
+                (answer, from)
             }
-            None if survey.is_over => Err(self.is_over(pipes)),
-            None => Err(Error::new(ErrorKind::Again)),
-        }
+            None if survey.is_over => return Err(self.is_over(pipes)),
+            None => match self.take_in(pipes, number) {
+                Some(found) => found,
+                None => return Err(Error::new(ErrorKind::Again)),
+            },
+        };
+        *message = answer;
+        Ok(Some(from))
     }
 
     fn can_send(&mut self, _: &mut PipeSet) -> bool {
@@ -239,7 +266,7 @@ impl Pattern for Surveyor {
 
     fn handle_timeout(&mut self, pipes: &mut PipeSet, now: Instant) {
         // Answers that have arrived by now are not late.
-        while self.take_in(pipes) {}
+        self.take_in(pipes, None);
         while let Some((due, number)) = self.deadlines.first().copied()
             && due <= now
         {
@@ -272,6 +299,7 @@ pub(in crate::patterns) static SURVEYOR: PatternSpec = PatternSpec {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::patterns::DoomReason;
     use crate::patterns::rig::Rig;
 
     /// The number of the next survey at a far end.
@@ -365,14 +393,51 @@ mod tests {
         assert_eq!(rig.recv_all(), ["to 1"]);
         rig.pattern.enter(0);
         assert_eq!(rig.recv_all(), ["to 0"]);
-        for _ in 0..ANSWERS_MAX + 2 {
-            answer(&mut rig, id, &numbers[0], "more");
-        }
+        answer(&mut rig, id, &numbers[0], "more");
         rig.pattern.enter(1);
         assert!(!rig.can_recv());
-        assert_eq!(rig.dropped(DropReason::HighWater), 2);
         rig.pattern.end_context(&mut rig.pipes, 0);
-        assert_eq!(rig.dropped(DropReason::Stale), ANSWERS_MAX as u64);
+        assert_eq!(rig.dropped(DropReason::Stale), 1);
+    }
+
+    #[test]
+    fn answers_that_no_context_takes_count_for_the_mark_and_stop_no_other_context() {
+        let mut rig = Rig::with_hwm(&SURVEYOR, 4);
+        let id = rig.accept("");
+        let mut numbers = Vec::new();
+        for context in 0..2 {
+            rig.pattern.enter(context);
+            rig.send(["?"]).unwrap();
+            numbers.push(number(&mut rig, id));
+        }
+        for _ in 0..20 {
+            answer(&mut rig, id, &numbers[0], "to 0");
+        }
+        assert_eq!(rig.pipes.get(id).unwrap().queued_in(), 2);
+        assert_eq!(rig.dropped(DropReason::HighWater), 18);
+        for _ in 0..20 {
+            answer(&mut rig, id, &numbers[1], "to 1");
+            assert_eq!(rig.recv().unwrap(), ["to 1"]);
+        }
+        rig.far_close(id);
+        rig.settle();
+        assert!(!rig.is_gone(id), "it has left answers");
+        rig.pattern.enter(0);
+        assert_eq!(rig.recv_all(), ["to 0", "to 0"]);
+        assert!(rig.is_gone(id));
+    }
+
+    #[test]
+    fn a_peer_that_the_socket_leaves_takes_its_answers_along() {
+        let mut rig = Rig::new(&SURVEYOR);
+        let id = rig.accept("");
+        rig.send(["?"]).unwrap();
+        let number = number(&mut rig, id);
+        answer(&mut rig, id, &number, "!");
+        assert!(rig.can_recv());
+        rig.pipes.doom(id, DoomReason::Requested);
+        assert!(!rig.can_recv() || rig.is_gone(id));
+        assert!(!rig.can_recv());
     }
 
     #[test]

@@ -1,0 +1,143 @@
+//! Messages that a pattern has read but keeps, because the application has to ask for them in another way. They count as
+//! unread, so the high-water mark and the budget include them.
+
+use std::sync::atomic::Ordering;
+
+use zeroxide_proto::message::{Message, PART};
+
+use super::Pipe;
+
+/// The messages of one pipe that are kept.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Held {
+    messages: u64,
+    bytes: u64,
+}
+
+impl Pipe {
+    /// Keeps a message of one part that was just read. Unless the application can receive it now (`is_next`), returns
+    /// false if the kept ones would exceed half of the high-water mark. The other half is for messages that the
+    /// application can receive. One message is always accepted.
+    pub fn hold(&mut self, message: &Message, is_next: bool) -> bool {
+        let limit = &self.far().limit;
+        let bytes = message.size() as u64;
+        let fits = |mark: u64, held: u64| mark == 0 || held <= mark / 2;
+        let messages = self.held.messages + 1;
+        let weight = self.held.bytes + bytes + messages * PART as u64;
+        let is_small = fits(limit.messages(), messages) && fits(limit.bytes(), weight);
+        if messages > 1 && !is_next && !is_small {
+            return false;
+        }
+        self.held.messages = messages;
+        self.held.bytes += bytes;
+        self.read -= 1;
+        self.bytes_read -= bytes;
+        self.read_checked = self.read_checked.min(self.read);
+        self.bytes_checked = self.bytes_checked.min(self.bytes_read);
+        let counts = &self.own().counts;
+        counts.bytes_read.store(self.bytes_read, Ordering::Relaxed);
+        counts.read.store(self.read, Ordering::Release);
+        true
+    }
+
+    /// The application takes a message that was kept, or it is dropped.
+    pub fn release(&mut self, message: &Message) {
+        let bytes = message.size() as u64;
+        self.held.messages -= 1;
+        self.held.bytes -= bytes;
+        self.bytes_read += bytes;
+        self.count_read(1);
+        // The reader may be asleep, and the far writer waits for this message.
+        self.publish_read();
+    }
+
+    /// Whether a message is kept.
+    pub(super) fn is_holding(&self) -> bool {
+        self.held.messages > 0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Limit, PipeConfig};
+    use super::*;
+
+    fn pair(messages: usize, bytes: usize) -> (Pipe, Pipe) {
+        let config = PipeConfig {
+            limit_out: Some(Limit { messages, bytes }),
+            ..PipeConfig::default()
+        };
+        Pipe::pair(config, PipeConfig::default())
+    }
+
+    fn fill(pipe: &mut Pipe) -> usize {
+        let sent = (0..1000).take_while(|_| pipe.write(Message::from("0123456789")).is_ok());
+        let sent = sent.count();
+        pipe.flush();
+        sent
+    }
+
+    #[test]
+    fn kept_messages_count_as_unread_up_to_half_of_the_mark() {
+        for (messages, bytes) in [(10, 0), (0, 10 * (10 + PART))] {
+            let (mut writer, mut reader) = pair(messages, bytes);
+            assert_eq!(fill(&mut writer), 10);
+            let read: Vec<_> = (0..10).map(|_| reader.read().unwrap()).collect();
+            let kept = read
+                .iter()
+                .take_while(|message| reader.hold(message, false));
+            assert_eq!(kept.count(), 5);
+            assert!(!reader.check_read());
+            assert_eq!((reader.queued_in(), reader.queued_bytes_in()), (5, 50));
+            assert_eq!(writer.inbound().weight(), 5 * (10 + PART) as u64);
+            assert_eq!(fill(&mut writer), 5);
+            for message in &read[..5] {
+                reader.release(message);
+            }
+            assert_eq!((reader.queued_in(), reader.queued_bytes_in()), (5, 50));
+            assert_eq!(fill(&mut writer), 5);
+        }
+    }
+
+    #[test]
+    fn one_message_of_any_size_can_be_kept_and_its_release_makes_room() {
+        for (messages, bytes) in [(1, 0), (0, 5)] {
+            let (mut writer, mut reader) = pair(messages, bytes);
+            assert_eq!(fill(&mut writer), 1);
+            let message = reader.read().unwrap();
+            assert!(reader.hold(&message, false));
+            assert!(!reader.check_read());
+            assert_eq!(fill(&mut writer), 0);
+            drop(writer);
+            assert!(!reader.is_finished());
+            reader.release(&message);
+            assert!(reader.is_finished());
+        }
+    }
+
+    #[test]
+    fn a_writer_that_waits_for_a_kept_message_is_notified() {
+        use std::sync::atomic::AtomicUsize;
+
+        use super::super::{PipeEvent, PipeId, PipeOwner};
+        use crate::sys::sync::Arc;
+
+        struct Told(AtomicUsize);
+        impl PipeOwner for Told {
+            fn on_pipe(&self, _: PipeId, event: PipeEvent) {
+                let room = usize::from(event == PipeEvent::Writable);
+                self.0.fetch_add(room, Ordering::Relaxed);
+            }
+        }
+        let (mut writer, mut reader) = pair(1, 0);
+        let owner = Arc::new(Told(AtomicUsize::new(0)));
+        writer.set_owner(owner.clone(), PipeId(0));
+        fill(&mut writer);
+        let message = reader.read().unwrap();
+        assert!(reader.hold(&message, false) && !reader.check_read());
+        let before = owner.0.load(Ordering::Relaxed);
+        assert!(!writer.check_write());
+        reader.release(&message);
+        assert_eq!(owner.0.load(Ordering::Relaxed), before + 1);
+    }
+}
