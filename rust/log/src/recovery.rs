@@ -87,7 +87,10 @@ pub(crate) fn open(dir: &Path, trusted: Option<Written>) -> Result<Opened, LogEr
             None => {
                 let tail = Tail::read(file, durable, trusted)?;
                 durable = tail.durable;
-                let (segment, position) = tail.keep(file, synced, &mut rebuilt, &mut recovery)?;
+                let kept = tail.keep(file, synced, &mut rebuilt, &mut recovery)?;
+                let Some((segment, position)) = kept else {
+                    continue;
+                };
                 active = position;
                 segment
             }
@@ -497,16 +500,18 @@ impl Tail {
         })
     }
 
-    /// Drops rows that were never acknowledged. Returns the position for the next frame if the segment can be
-    /// continued. It cannot if acknowledged rows are missing at its end; it then stays unchanged, for inspection. Data
-    /// that stays and is not below `synced` is rewritten.
+    /// Drops rows that were never acknowledged. Returns the segment, with the position for the next frame if it can be
+    /// continued. It cannot if its header is damaged: the next opening could take it for a file that never had rows.
+    /// Nor can it if acknowledged rows are missing at its end; it then stays unchanged, for inspection. Returns None if
+    /// its header is damaged and it has no rows, because it is then written anew. Data that stays and is not below
+    /// `synced` is rewritten.
     fn keep(
         mut self,
         file: &SegmentFile,
         synced: u64,
         rebuilt: &mut Rebuilt,
         recovery: &mut Recovery,
-    ) -> Result<(Segment, Option<u64>), LogError> {
+    ) -> Result<Option<(Segment, Option<u64>)>, LogError> {
         let cut = self.cut();
         let mut kept = file.bytes;
         if let Some(cut) = cut {
@@ -546,14 +551,19 @@ impl Tail {
             index.end < self.durable || self.items.last().is_some_and(|item| item.frame.is_none());
         let latest = index.latest;
         drop(index);
-        if !is_lost {
-            return Ok((segment, Some(position)));
+        let is_damaged = file.id.is_none();
+        if !is_lost && !is_damaged {
+            return Ok(Some((segment, Some(position))));
         }
         let end = self.end.max(self.durable);
-        if recovery
-            .damaged
-            .last()
-            .is_none_or(|damaged| damaged.end < end)
+        if is_damaged && end == file.first {
+            return Ok(None);
+        }
+        if is_lost
+            && recovery
+                .damaged
+                .last()
+                .is_none_or(|damaged| damaged.end < end)
         {
             recovery.damaged.push(self.end..end);
         }
@@ -566,7 +576,7 @@ impl Tail {
             bytes,
             latest,
         );
-        Ok((sealed, None))
+        Ok(Some((sealed, None)))
     }
 
     /// The first item that was never acknowledged and is incomplete, or begins an incomplete transaction.

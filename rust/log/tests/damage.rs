@@ -372,6 +372,25 @@ fn a_flipped_bit_before_its_id_makes_a_segment_neither_foreign_nor_unfinished() 
 }
 
 #[test]
+fn a_segment_whose_header_did_not_reach_the_disk_is_begun_anew() {
+    let folder = folder();
+    drop(Log::open(folder.path(), config(1 << 20)).unwrap());
+    // After a power cut, a new file may have its length but not its bytes.
+    let file = segments(folder.path()).pop().unwrap();
+    let length = fs::metadata(&file).unwrap().len();
+    fs::write(&file, vec![0; usize::try_from(length).unwrap()]).unwrap();
+
+    let mut log = Log::open(folder.path(), config(1 << 20)).unwrap();
+    assert_eq!(log.append(&origin(0), &batch(0)).unwrap(), 0..ROWS as u64);
+    log.sync().unwrap();
+    drop(log);
+    let log = Log::open(folder.path(), config(1 << 20)).unwrap();
+    assert_eq!(log.reader().bounds(), (0, ROWS as u64));
+    assert!(damaged(&log).is_empty(), "acknowledged rows stay");
+    assert_eq!(log.recovery().notes, [""; 0]);
+}
+
+#[test]
 fn a_segment_of_another_version_or_that_nothing_vouches_for_stays_foreign() {
     let (folder, log) = written(1 << 20);
     log.close().unwrap();
@@ -394,6 +413,8 @@ fn a_segment_of_another_version_or_that_nothing_vouches_for_stays_foreign() {
     let mut flipped = whole.clone();
     flipped[3] ^= 4;
     assert!(!is_foreign(&flipped), "the snapshot says whose it is");
+    // It was not continued, and the new segment says whose it is, too.
+    fs::remove_file(segments(folder.path()).pop().unwrap()).unwrap();
     fs::remove_file(folder.path().join("snapshot")).unwrap();
     assert!(is_foreign(&flipped));
     assert!(!is_foreign(&whole));
