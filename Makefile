@@ -17,7 +17,7 @@ help:
 	@echo 'make matrix    the Spark source on every Spark from 4.0 on that can be installed'
 	@echo 'make soak      a million messages while everything is killed: each once at the sink (SOAK="--messages N ...")'
 	@echo 'make soak-sockets  an hour of patterns, churn, faults, forks and signals: memory, descriptors and threads stay level'
-	@echo 'make faults    full disks, flipped bits, lost logs: each is reported, and none causes a gap'
+	@echo 'make faults    the fault matrix: peers, networks, machines and programs that do harm, on zeroxide and pyzmq; then disks (FAULTS="--only curve")'
 	@echo 'make bench     side by side with pyzmq, pyomq, libzmq and other systems (BENCH="--quick --only tcp" is a part of it)'
 	@echo 'make bench-pipeline  producers, a collector and Spark, and Kafka with Spark beside them (PIPELINE=--quick)'
 	@echo 'make lint      formatters, linters, types'
@@ -55,6 +55,7 @@ soak-sockets:
 
 faults:
 	$(STAGES) install
+	cd tests && $(abspath $(VENV_PYTHON)) -m faults --out ../build/faults $(FAULTS)
 	$(VENV_PYTHON) -m pytest tests/spark/test_faults.py -v
 
 bench: bench-environment

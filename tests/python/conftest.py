@@ -13,7 +13,7 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
-from machines import Machines
+from faults.machines import Machines
 from pattern_peers import Peers
 from programs import Programs
 from support import PATIENCE, Sockets

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from machines import Machines
+from faults.machines import Machines
 from support import PATIENCE, Background, eventually, free_udp_port, run_script
 
 import zeroxide as zmq

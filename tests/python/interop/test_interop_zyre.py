@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from machines import Machines
+from faults.machines import Machines
 from zyre_library import CZMQ, ZYRE
 
 pytestmark = pytest.mark.skipif(CZMQ is None, reason="czmq is not installed")

@@ -1,9 +1,11 @@
 """Fixtures of the security tests."""
 
+import functools
 import importlib
 
 import pytest
-from peers import Middle, forget
+from faults.proxy import Path, Proxy
+from peers import forget
 
 
 @pytest.fixture(autouse=True)
@@ -16,10 +18,16 @@ def utilities(zmq):
 
 @pytest.fixture
 def middle():
+    """Makes a man in the middle of a connection, who changes its bytes with `spoil`.
+
+    `spoil` gets the direction ("up" to the server, "down" from it), how many bytes have
+    gone that way, and the next ones; it returns those to be sent instead.
+    """
     made = []
 
     def make(endpoint, spoil):
-        made.append(Middle(endpoint, spoil))
+        up, down = (Path(rewrite=functools.partial(spoil, way)) for way in ("up", "down"))
+        made.append(Proxy(endpoint.decode(), up, down))
         return made[-1].endpoint
 
     yield make

@@ -1,9 +1,7 @@
-"""Peers of the security tests: servers and clients with the events of their handshakes, handlers of every kind,
-and a man in the middle."""
+"""Peers of the security tests: servers and clients with the events of their handshakes, and handlers of every kind."""
 
 import contextlib
 import itertools
-import socket as tcp
 import threading
 
 from support import PATIENCE, Background
@@ -101,45 +99,3 @@ def handler(zmq, context, answer, kind="REP"):
 
 def verdict(status, user=b"", metadata=b""):
     return lambda request: [b"1.0", request[1], status, b"because", user, metadata]
-
-
-class Middle:
-    """Forwards a tcp connection, and changes its bytes with `spoil`.
-
-    `spoil` gets the direction ("up" to the server, "down" from it), how many bytes have
-    gone that way, and the next ones; it returns those to be sent instead.
-    """
-
-    def __init__(self, endpoint, spoil):
-        host, port = endpoint.decode().removeprefix("tcp://").split(":")
-        self._server = (host, int(port))
-        self._spoil = spoil
-        self._listener = tcp.create_server((host, 0))
-        self.endpoint = "tcp://{}:{}".format(*self._listener.getsockname())
-        self._streams = []
-        threading.Thread(target=self._accept, daemon=True).start()
-
-    def _accept(self):
-        with contextlib.suppress(OSError):
-            while True:
-                near, _ = self._listener.accept()
-                far = tcp.create_connection(self._server)
-                self._streams += [near, far]
-                for source, sink, direction in ((near, far, "up"), (far, near, "down")):
-                    arguments = (source, sink, direction)
-                    threading.Thread(target=self._forward, args=arguments, daemon=True).start()
-
-    def _forward(self, source, sink, direction):
-        gone = 0
-        with contextlib.suppress(OSError):
-            while chunk := source.recv(1 << 16):
-                sink.sendall(self._spoil(direction, gone, chunk))
-                gone += len(chunk)
-            sink.shutdown(tcp.SHUT_WR)
-
-    def close(self):
-        self._listener.close()
-        for stream in self._streams:
-            with contextlib.suppress(OSError):
-                stream.shutdown(tcp.SHUT_RDWR)
-            stream.close()

@@ -1,0 +1,1 @@
+"""The rows of the matrix, by what causes the fault."""

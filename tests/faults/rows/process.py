@@ -1,0 +1,358 @@
+"""What happens to the process itself: signals, forks, and its end."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+
+from ..bench import Bench
+from ..row import Failed, check, row
+
+PAIR = """
+context = zmq.Context()
+pull, push = context.socket(zmq.PULL), context.socket(zmq.PUSH)
+push.linger = 0
+pull.rcvtimeo = push.sndtimeo = 20_000
+push.connect(f"tcp://127.0.0.1:{pull.bind_to_random_port('tcp://127.0.0.1')}")
+push.send(b"x")
+pull.recv()
+"""
+
+# How a program may end: its code, and the exit status.
+ENDINGS = {
+    "sockets that were not closed": ("", 0),
+    "messages that cannot be sent": ("push.send(b'x' * 1000); pull.close(0)", 0),
+    "os._exit": ("push.send(b'x'); import os; os._exit(3)", 3),
+    "sys.exit in a thread's way": (
+        "import threading\n"
+        "threading.Thread(target=pull.recv, daemon=True).start()\n"
+        "import sys; sys.exit(4)",
+        4,
+    ),
+    "a daemon thread that never stops calling": (
+        "import threading\n"
+        "def call():\n"
+        "    while True:\n"
+        "        try: push.send(bytearray(1000), copy=False); pull.recv()\n"
+        "        except zmq.ZMQError: pass\n"
+        "threading.Thread(target=call, daemon=True).start()\n"
+        "import time; time.sleep(0.1)",
+        0,
+    ),
+    "a cycle that is collected": (
+        "class Holder: pass\n"
+        "holder = Holder(); holder.holder = holder\n"
+        "holder.socket = context.socket(zmq.PAIR)\n"
+        "holder.socket.bind('inproc://x'); del holder\n"
+        "import gc; gc.collect()",
+        0,
+    ),
+    "an exception": ("raise RuntimeError('on purpose')", 1),
+    "an exception in an asyncio task": (
+        "import asyncio, {module}.asyncio\n"
+        "async def main():\n"
+        "    with {module}.asyncio.Context() as ctx, ctx.socket(zmq.PULL) as waiting:\n"
+        "        waiting.bind('tcp://127.0.0.1:*')\n"
+        "        task = asyncio.ensure_future(waiting.recv())\n"
+        "        await asyncio.sleep(0)\n"
+        "        raise RuntimeError('on purpose')\n"
+        "asyncio.run(main())",
+        1,
+    ),
+}
+
+
+@row()
+def endings(bench: Bench) -> None:
+    """A program ends with open sockets, unsent messages, os._exit, blocked and busy daemon threads, cycles and exceptions:
+    within 10 s, with its own exit status, and without a signal."""
+    for name, (code, status) in ENDINGS.items():
+        script = f"import {bench.module} as zmq\n{textwrap.dedent(PAIR)}\n"
+        script += code.replace("{module}", bench.module)
+        command = [sys.executable, "-c", script]
+        for _ in range(bench.amount(1, 10)):
+            try:
+                done = subprocess.run(command, capture_output=True, text=True, timeout=10)
+            except subprocess.TimeoutExpired:
+                raise Failed(f"{name}: the process does not end") from None
+            wrong = f"{name}: status {done.returncode} {done.stderr.strip()[-100:]}"
+            check(done.returncode == status, wrong)
+
+
+@row()
+def storm_of_signals(bench: Bench) -> None:
+    """1000 SIGALRM per second with a handler, during 2000 round trips: every message arrives, and no call fails."""
+    subject = bench.subject()
+    rounds = bench.amount(2000, 50_000)
+    result = subject.run(
+        f"""
+        alarms = 0
+        def count(*_):
+            global alarms
+            alarms += 1
+        signal.signal(signal.SIGALRM, count)
+        context = zmq.Context()
+        rep, req = context.socket(zmq.REP), context.socket(zmq.REQ)
+        rep.linger = req.linger = 0
+        rep.rcvtimeo = req.rcvtimeo = 20_000
+        req.connect(f"tcp://127.0.0.1:{{rep.bind_to_random_port('tcp://127.0.0.1')}}")
+        def serve():
+            for _ in range({rounds}): rep.send(rep.recv())
+        server = threading.Thread(target=serve)
+        server.start()
+        signal.setitimer(signal.ITIMER_REAL, 0.001, 0.001)
+        wrong = 0
+        for n in range({rounds}):
+            req.send(b"%d" % n)
+            wrong += req.recv() != b"%d" % n
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        server.join()
+        wrong, alarms
+        """,
+        50,
+    )
+    check(result[0] == 0, f"{result[0]} answers are wrong")
+    check(result[1] > 0, "no signal came")
+    subject.run("req.close(); rep.close(); context.term()")
+    subject.end()
+
+
+@row()
+def interrupted_calls(bench: Bench) -> None:
+    """Ctrl-C during recv, send without a peer, poll and term: KeyboardInterrupt, and the sockets work afterwards."""
+    subject = bench.subject()
+    subject.run(PAIR)
+    subject.run("""
+        lonely = context.socket(zmq.PUSH)
+        lonely.linger = -1
+        pull.rcvtimeo = lonely.sndtimeo = -1
+        poller = zmq.Poller()
+        poller.register(pull, zmq.POLLIN)
+        ended = zmq.Context()
+        held = ended.socket(zmq.PUSH)
+    """)
+    for call in (
+        "pull.recv()",
+        "lonely.send(b'x')",
+        "poller.poll()",
+        "pull.poll()",
+        "ended.term()",
+    ):
+        subject.begin(f"""
+            try:
+                {call}
+            except KeyboardInterrupt:
+                interrupted = True
+            else:
+                interrupted = False
+            interrupted
+        """)
+        bench.idle(subject)
+        subject.signal(signal.SIGINT)
+        check(subject.answer(5), f"{call} is not interrupted")
+    subject.run("held.close(); lonely.close(); push.send(b'y'); got = pull.recv()")
+    check(subject.run("got") == b"y", "the socket does not work afterwards")
+    subject.run("context.destroy(linger=0); ended.term()")
+    subject.end()
+
+
+@row()
+def forks(bench: Bench) -> None:
+    """Children are forked from a process with busy sockets, use sockets of their own, and end: the parent is not
+    affected."""
+    subject = bench.subject()
+    subject.run(PAIR)
+    rounds = bench.amount(5, 50)
+    result = subject.run(
+        f"""
+        statuses = []
+        for n in range({rounds}):
+            for k in range(100): push.send(b"%d" % k)
+            child = os.fork()
+            if child == 0:
+                status = 1
+                try:
+                    mine = zmq.Context()
+                    one, two = mine.socket(zmq.PAIR), mine.socket(zmq.PAIR)
+                    one.rcvtimeo = two.rcvtimeo = 10_000
+                    two.connect(f"tcp://127.0.0.1:{{one.bind_to_random_port('tcp://127.0.0.1')}}")
+                    two.send(b"child")
+                    status = 0 if one.recv() == b"child" else 2
+                finally:
+                    os._exit(status)
+            got = [pull.recv() for _ in range(100)]
+            assert got == [b"%d" % k for k in range(100)], got
+            statuses.append(os.waitpid(child, 0)[1])
+        statuses
+        """,
+        50,
+    )
+    check(set(result) == {0}, f"the children end with {result}")
+    subject.run("push.close(); pull.close(); context.term()")
+    subject.end()
+
+
+@row()
+def inherited_sockets(bench: Bench) -> None:
+    """A child uses a socket of its parent, and closes it: an error that names the owner, and the parent is not
+    affected."""
+    subject = bench.subject()
+    subject.run(PAIR)
+    text = subject.run("""
+        read, write = os.pipe()
+        child = os.fork()
+        if child == 0:
+            signal.alarm(5)
+            try:
+                push.sndtimeo = 1000
+                push.send(b"from the child")
+                text = "sent"
+            except zmq.ZMQError as error:
+                text = str(error)
+            except BaseException as error:
+                text = type(error).__name__
+            try:
+                push.close(); pull.close(); context.term()
+            except BaseException:
+                pass
+            os.write(write, text.encode() or b"no text")
+            os._exit(0)
+        os.close(write)
+        told = b""
+        while more := os.read(read, 1000):
+            told += more
+        os.waitpid(child, 0)
+        push.send(b"from the parent")
+        assert pull.recv() == b"from the parent"
+        told.decode()
+    """)
+    check(text not in ("sent", "", "no text"), f"the child's call: {text or 'no answer'}")
+    check(str(subject.pid) in text or "process" in text, f"the error does not help: {text}")
+    subject.run("push.close(); pull.close(); context.term()")
+    subject.end()
+
+
+@row()
+def multiprocessing(bench: Bench) -> None:
+    """multiprocessing with fork and spawn beside open sockets: the workers' sockets work, and the parent's."""
+    script = f"""
+        import multiprocessing, sys
+        import {bench.module} as zmq
+
+        def ask(endpoint):
+            with zmq.Context() as context, context.socket(zmq.REQ) as req:
+                req.rcvtimeo, req.linger = 20_000, 0
+                req.connect(endpoint)
+                req.send(b"question")
+                sys.exit(0 if req.recv() == b"answer" else 1)
+
+        if __name__ == "__main__":
+            context = zmq.Context()
+            rep = context.socket(zmq.REP)
+            rep.rcvtimeo = 20_000
+            endpoint = f"tcp://127.0.0.1:{{rep.bind_to_random_port('tcp://127.0.0.1')}}"
+            for method in ("fork", "spawn"):
+                worker = multiprocessing.get_context(method).Process(target=ask, args=(endpoint,))
+                worker.start()
+                rep.recv()
+                rep.send(b"answer")
+                worker.join()
+                assert worker.exitcode == 0, (method, worker.exitcode)
+            rep.close()
+            context.term()
+    """
+    file = bench.directory / "script.py"
+    file.write_text(textwrap.dedent(script))
+    done = subprocess.run(
+        [sys.executable, str(file)], capture_output=True, text=True, timeout=50, env=os.environ
+    )
+    check(done.returncode == 0, f"status {done.returncode}: {done.stderr.strip()[-200:]}")
+
+
+@row()
+def stopped_peer(bench: Bench) -> None:
+    """The peer of a PUSH is stopped (SIGSTOP): SNDTIMEO 0 and 100 raise EAGAIN at the high-water mark, and every accepted
+    message arrives once after SIGCONT."""
+    subject = bench.subject()
+    endpoint = subject.run(
+        PAIR + "pull.rcvhwm = 10\nb = pull.bind('tcp://127.0.0.1:*')\npull.last_endpoint.decode()"
+    )
+    push = bench.context.socket(bench.zmq.PUSH)
+    push.sndhwm = 10
+    push.sndbuf = 10_000
+    push.connect(endpoint)
+    push.send(b"%06d" % 0)
+    check(subject.run("pull.recv()") == b"%06d" % 0, "no message arrived")
+    subject.signal(signal.SIGSTOP)
+    try:
+        sent = 1
+        for timeout in (0, 100):
+            push.sndtimeo = timeout
+            while sent < 100_000:
+                try:
+                    push.send(b"%06d" % sent + bytes(4000))
+                except bench.zmq.Again:
+                    break
+                sent += 1
+        check(sent < 100_000, "400 MB are queued for a stopped peer")
+    finally:
+        subject.signal(signal.SIGCONT)
+    subject.begin(f"[int(pull.recv()[:6]) for _ in range({sent})]")
+    push.sndtimeo = 20_000
+    push.send(b"%06d" % sent)
+    got = subject.answer()
+    check(got == list(range(1, sent + 1)), "messages are missing, repeated or out of order")
+    push.close()
+
+
+@row()
+def stopped_subscriber(bench: Bench) -> None:
+    """One SUB is stopped (SIGSTOP) while 400 MB are published: another one loses nothing, the publisher's memory stays
+    within the high-water mark, and what is dropped is counted."""
+    slow = bench.subject()
+    publisher = bench.subject()
+    endpoint = publisher.run("""
+        context = zmq.Context()
+        pub = context.socket(zmq.XPUB)
+        pub.linger = 0
+        pub.rcvtimeo = 20_000
+        pub.sndhwm = 100
+        pub.sndbuf = 100_000
+        pub.bind("tcp://127.0.0.1:*")
+        pub.last_endpoint.decode()
+    """)
+    slow.run(f"""
+        context = zmq.Context()
+        sub = context.socket(zmq.SUB)
+        sub.rcvhwm, sub.rcvbuf = 10, 100_000
+        sub.subscribe(b"")
+        sub.connect({endpoint!r})
+    """)
+    publisher.run("pub.recv()")
+    slow.signal(signal.SIGSTOP)
+    fast = bench.context.socket(bench.zmq.SUB)
+    fast.subscribe(b"")
+    fast.connect(endpoint)
+    # With the default of XPUB, the same subscription of a second peer is not reported.
+    time_out = time.monotonic() + 20
+    while not fast.poll(50) and time.monotonic() < time_out:
+        publisher.run("pub.send(b'hello')")
+    before = publisher.memory()
+    while fast.poll(100):
+        fast.recv()
+    count = bench.amount(400, 4000)
+    for start in range(0, count, 50):
+        publisher.run(
+            f"for n in range({start}, {start + 50}): pub.send(b'%06d' % n + bytes(200_000))"
+        )
+        for number in range(start, start + 50):
+            got = fast.recv()
+            check(int(got[:6]) == number, f"the other subscriber lost {number}")
+    grown = publisher.memory() - before
+    check(grown < 100 * 200_000 + (32 << 20), f"the publisher holds {grown >> 20} MiB")
+    bench.counted(publisher, "pub", "high_water")
+    slow.signal(signal.SIGCONT)

@@ -1,0 +1,360 @@
+"""Enemies in the network, and peers that may not connect."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .. import wire
+from ..bench import PATIENCE_S, Bench
+from ..proxy import Path, Proxy
+from ..row import check, row
+from ..subject import Subject
+
+MECHANISM, VERSION = slice(12, 32), 10
+
+HANDLER = """
+handler = context.socket(zmq.REP)
+handler.linger = 0
+handler.bind("inproc://zeromq.zap.01")
+
+def handle():
+    while True:
+        try:
+            request = handler.recv_multipart()
+            handler.send_multipart(answer(request))
+        except zmq.ZMQError:
+            return
+
+threading.Thread(target=handle, daemon=True).start()
+"""
+
+SERVER = """
+context = zmq.Context()
+{handler}
+pull = context.socket(zmq.PULL)
+pull.linger = 0
+pull.rcvtimeo = 20_000
+pull.handshake_ivl = 1000
+{options}
+pull.bind("tcp://127.0.0.1:*")
+pull.last_endpoint.decode()
+"""
+
+
+class Keys:
+    """A CURVE server's keys and a client's, as options."""
+
+    def __init__(self, zmq: Any) -> None:
+        self.public, secret = zmq.curve_keypair()
+        mine, my_secret = zmq.curve_keypair()
+        self.server = f"pull.curve_server = True; pull.curve_secretkey = {secret!r}"
+        self.client = {
+            "curve_serverkey": self.public,
+            "curve_publickey": mine,
+            "curve_secretkey": my_secret,
+        }
+
+
+def server(bench: Bench, options: str, handler: str = "") -> tuple[Subject, str]:
+    subject = bench.subject()
+    return subject, subject.run(SERVER.format(options=options, handler=handler))
+
+
+def push(bench: Bench, endpoint: str, **options: Any) -> Any:
+    socket = bench.context.socket(bench.zmq.PUSH)
+    for name, value in ({"reconnect_ivl": 20, "handshake_ivl": 1000} | options).items():
+        setattr(socket, name, value)
+    socket.connect(endpoint)
+    return socket
+
+
+def works(bench: Bench, subject: Subject, endpoint: str, **options: Any) -> None:
+    """An honest client is served, and only its message has arrived."""
+    socket = push(bench, endpoint, **options)
+    socket.send(b"honest")
+    got = subject.run("pull.recv()")
+    check(got == b"honest", f"{got[:40]!r} has arrived")
+    socket.close()
+    check(not subject.run("pull.poll(0)"), "another message has arrived")
+
+
+def rewriting(place: slice | int, value: bytes) -> Any:
+    """Replaces bytes at a position of the stream."""
+    start = place.start if isinstance(place, slice) else place
+
+    def rewrite(gone: int, data: bytes) -> bytes:
+        changed = bytearray(data)
+        for number, byte in enumerate(value):
+            if gone <= start + number < gone + len(data):
+                changed[start + number - gone] = byte
+        return bytes(changed)
+
+    return rewrite
+
+
+@row()
+def downgrade(bench: Bench) -> None:
+    """The greetings of CURVE peers are changed to NULL, PLAIN, ZMTP 2 and ZMTP 1 in transit: refused, and no byte of a
+    message is sent."""
+    keys = Keys(bench.zmq)
+    subject, endpoint = server(bench, keys.server)
+    forged = [(MECHANISM, name.ljust(20, b"\0")) for name in (b"NULL", b"PLAIN")]
+    forged += [(VERSION, b"\x01"), (0, b"\x01")]
+    for place, value in forged:
+        heard, rewrite = bytearray(), rewriting(place, value)
+
+        def listen(gone: int, data: bytes) -> bytes:
+            heard.extend(data)
+            return rewrite(gone, data)
+
+        path = Path(rewrite=listen)
+        with Proxy(endpoint, up=path, down=Path(rewrite=rewrite)) as proxy:
+            socket = push(bench, proxy.endpoint, **keys.client)
+            socket.send(b"secret text")
+            bench.until(lambda: proxy.connections > 1, f"{value!r} is not refused")
+            check(b"secret text" not in heard, "the message was sent in the clear")
+            socket.close()
+    works(bench, subject, endpoint, **keys.client)
+
+
+@row()
+def curve_replay(bench: Bench) -> None:
+    """A recorded MESSAGE is sent again, or left out: the connection ends, and no message is received twice."""
+    keys = Keys(bench.zmq)
+    subject, endpoint = server(bench, keys.server)
+    for drop in (False, True):
+        stream = bytearray()
+        messages = 0
+
+        def spoil(gone: int, data: bytes, drop: bool = drop) -> bytes:
+            nonlocal messages
+            if gone == 0:
+                stream.clear()
+                messages = 0
+            before = len(stream)
+            stream.extend(data)
+            ends = frames(stream)
+            # HELLO, INITIATE, and the messages after them.
+            if len(ends) >= 3 and messages == 0 and before == ends[1][1]:
+                messages = 1
+                first = bytes(stream[slice(*ends[2])])
+                return data[len(first) :] if drop else data + first
+            return data
+
+        with Proxy(endpoint, up=Path(rewrite=spoil)) as proxy:
+            socket = push(bench, proxy.endpoint, **keys.client)
+            socket.send(b"pay 1")
+            if drop:
+                bench.until(lambda: messages, "no message was sent")
+                check(not subject.run("pull.poll(200)"), "a message that was dropped arrived")
+                socket.send(b"pay 2")
+            what = "a missing" if drop else "a repeated"
+            bench.until(lambda: proxy.connections > 1, f"{what} message goes unnoticed")
+            socket.close()
+        got = subject.run("got = []\nwhile pull.poll(200): got.append(pull.recv())\ngot")
+        check(got.count(b"pay 1") <= 1, "a message was received twice")
+    works(bench, subject, endpoint, **keys.client)
+
+
+def frames(stream: bytes) -> list[tuple[int, int]]:
+    """The start and end of each complete frame after the greeting."""
+    at, found = 64, []
+    while at + 2 <= len(stream):
+        if stream[at] & wire.LONG:
+            end = at + 9 + int.from_bytes(stream[at + 1 : at + 9], "big")
+        else:
+            end = at + 2 + stream[at + 1]
+        if end > len(stream):
+            break
+        found.append((at, end))
+        at = end
+    return found
+
+
+@row()
+def curve_bit_flips(bench: Bench) -> None:
+    """One bit of each byte of HELLO, INITIATE, WELCOME, READY and a MESSAGE is flipped, in one connection each: no message
+    is accepted from it, and neither process dies."""
+    keys = Keys(bench.zmq)
+    subject, endpoint = server(bench, keys.server + "; pull.handshake_ivl = 100")
+    step = bench.amount(29, 1)
+    for name, length in (("up", 64 + 202 + 300), ("down", 64 + 170 + 60)):
+        for place in range(64, length, step):
+            path = Path(flip=frozenset({place}))
+            with Proxy(endpoint, **{name: path}) as proxy:
+                options = keys.client | {"reconnect_ivl": -1, "handshake_ivl": 100}
+                socket = push(bench, proxy.endpoint, **options)
+                socket.send(b"flipped" * 4)
+                bench.until(lambda: proxy.passed["down"], "no answer")
+                socket.close(linger=100 if place > 400 else 0)
+    got = subject.run("got = []\nwhile pull.poll(0): got.append(pull.recv())\ngot")
+    wrong = [body for body in got if body != b"flipped" * 4]
+    check(not wrong, f"a changed message arrived: {wrong[:1]}")
+    works(bench, subject, endpoint, **keys.client)
+
+
+@row()
+def curve_outer_flags(bench: Bench) -> None:
+    """A peer sets MORE on the frame around a MESSAGE, which CurveZMQ does not forbid: the message arrives."""
+    keys = Keys(bench.zmq)
+    subject, endpoint = server(bench, keys.server)
+    stream = bytearray()
+
+    def mark(gone: int, data: bytes) -> bytes:
+        if gone == 0:
+            stream.clear()
+        stream.extend(data)
+        changed = bytearray(data)
+        for start, _ in frames(stream)[2:]:
+            if gone <= start:
+                changed[start - gone] |= wire.MORE
+        return bytes(changed)
+
+    with Proxy(endpoint, up=Path(rewrite=mark)) as proxy:
+        works(bench, subject, proxy.endpoint, **keys.client)
+
+
+@row()
+def curve_with_the_other_binding(bench: Bench) -> None:
+    """CURVE with heartbeats every 20 ms between this binding and another one, in both roles: messages arrive."""
+    keys = Keys(bench.zmq)
+    options = keys.server + "; pull.heartbeat_ivl = 20"
+    theirs = bench.subject(bench.other())
+    endpoint = theirs.run(SERVER.format(options=options, handler=""))
+    count = bench.amount(300, 10_000)
+    socket = push(bench, endpoint, heartbeat_ivl=20, **keys.client)
+    for number in range(count):
+        socket.send(b"%d" % number)
+    got = theirs.run(f"[int(pull.recv()) for _ in range({count})]")
+    check(got == list(range(count)), "messages to the other binding are missing")
+    subject, endpoint = server(bench, options)
+    theirs.run(f"""
+        push = context.socket(zmq.PUSH)
+        push.linger = 0
+        for name, value in {keys.client!r}.items(): setattr(push, name, value)
+        push.heartbeat_ivl = 20
+        push.connect({endpoint!r})
+        for number in range({count}): push.send(b"%d" % number)
+    """)
+    got = subject.run(f"[int(pull.recv()) for _ in range({count})]")
+    check(got == list(range(count)), "messages of the other binding are missing")
+
+
+@row()
+def strangers_at_secure_sockets(bench: Bench) -> None:
+    """Peers with NULL, PLAIN, ZMTP 2, ZMTP 1 or the wrong key at a CURVE server, and with NULL at a PLAIN server: no byte
+    of them reaches the program."""
+    keys, wrong = Keys(bench.zmq), Keys(bench.zmq)
+    plain = "pull.plain_server = True"
+    allow = "def answer(request): return [b'1.0', request[1], b'200', b'', b'', b'']\n" + HANDLER
+    for options, handler, honest in (
+        (keys.server, "", keys.client),
+        (plain, allow, {"plain_username": b"user", "plain_password": b"password"}),
+    ):
+        subject, endpoint = server(bench, options, handler)
+        message = wire.frame(0, b"from a stranger")
+        ready = wire.ready(b"PUSH")
+        for start in (
+            wire.greeting() + ready,
+            wire.greeting(b"CURVE") + ready,
+            wire.greeting(b"PLAIN") + ready,
+            b"\xff" + bytes(8) + b"\x7f\x01\x08\x00\x00",  # ZMTP 2.0
+            b"\x01\x00",  # ZMTP 1.0
+            b"",
+        ):
+            stream = wire.dial(endpoint)
+            wire.shout(stream, start + message * 3)
+            check(wire.closed(stream, PATIENCE_S), f"{start[:12]!r} stays connected")
+            stream.close()
+        socket = push(bench, endpoint, **wrong.client)
+        socket.send(b"from a stranger")
+        works(bench, subject, endpoint, **honest)
+        socket.close()
+
+
+ANSWERS = {
+    "300": "[b'1.0', request[1], b'300', b'later', b'', b'']",
+    "400": "[b'1.0', request[1], b'400', b'no', b'', b'']",
+    "500": "[b'1.0', request[1], b'500', b'broken', b'', b'']",
+    "another version": "[b'2.0', request[1], b'200', b'', b'', b'']",
+    "another request": "[b'1.0', b'other', b'200', b'', b'', b'']",
+    "garbage": "[b'\\xff' * 100]",
+    "too few parts": "[b'1.0', request[1], b'200']",
+    "damaged metadata": "[b'1.0', request[1], b'200', b'', b'', b'\\xff\\xff\\xff']",
+    "silence": "time.sleep(1000)",
+    "death": "handler.close()",
+}
+
+
+@row()
+def handlers_that_fail(bench: Bench) -> None:
+    """A ZAP handler answers 300, 400, 500, garbage, late or not at all, or closes its socket: no peer is accepted
+    without 200 where ZAP_ENFORCE_DOMAIN is set, and the process lives."""
+    keys = Keys(bench.zmq)
+    for name, answer in ANSWERS.items():
+        code = f"def answer(request): return {answer}\n{HANDLER}"
+        options = keys.server + "; pull.zap_domain = b'global'; pull.zap_enforce_domain = True"
+        subject, endpoint = server(bench, options, code)
+        with Proxy(endpoint) as proxy:
+            socket = push(bench, proxy.endpoint, **keys.client)
+            socket.send(b"may I")
+            bench.until(lambda: proxy.passed["up"] > 400, f"{name}: no handshake")
+            check(not subject.run("pull.poll(150)"), f"{name}: a peer is accepted")
+            socket.close()
+        subject.kill()
+
+
+@row()
+def missing_handler(bench: Bench) -> None:
+    """PLAIN without a ZAP handler: no password is accepted."""
+    subject, endpoint = server(bench, "pull.plain_server = True")
+    with Proxy(endpoint) as proxy:
+        options = {"plain_username": b"user", "plain_password": b"password"}
+        socket = push(bench, proxy.endpoint, **options)
+        socket.send(b"may I")
+        bench.until(lambda: proxy.passed["up"] > 64, "no handshake")
+        check(not subject.run("pull.poll(300)"), "a peer is accepted without a check")
+        socket.close()
+
+
+@row()
+def pending_authentications(bench: Bench) -> None:
+    """300 peers (3000 in a full run) wait for a ZAP handler that never answers: the memory is bounded and free again when
+    they have left, and a socket without security is served."""
+    bench.needs_descriptors(bench.amount(1000, 4000))
+    scene = bench.echo()
+    secure = scene.subject.run(
+        "secure = context.socket(zmq.ROUTER); secure.linger = 0; secure.plain_server = True\n"
+        "secure.handshake_ivl = 60_000\n"
+        "handler = context.socket(zmq.REP); handler.bind('inproc://zeromq.zap.01')\n"
+        "secure.bind('tcp://127.0.0.1:*'); secure.last_endpoint.decode()"
+    )
+    hello = wire.command(b"HELLO", b"\x04user\x08password")
+    streams = []
+    for _ in range(bench.amount(300, 3000)):
+        streams.append(wire.dial(secure))
+        wire.shout(streams[-1], wire.greeting(b"PLAIN") + hello)
+    scene.others_are_served()
+    check(scene.grown() < 64 << 20, "pending requests cost more than 64 MiB")
+    for stream in streams:
+        stream.close()
+    # libzmq cannot end while a handler's requests are unread.
+    scene.subject.run("secure.close(); handler.close(0)")
+    scene.ends_well()
+
+
+@row()
+def plain_to_the_network(bench: Bench) -> None:
+    """PLAIN is bound to all interfaces: allowed, with a warning."""
+    subject = bench.subject()
+    seen = subject.run("""
+        import warnings
+        context = zmq.Context()
+        pull = context.socket(zmq.PULL)
+        pull.plain_server = True
+        with warnings.catch_warnings(record=True) as seen:
+            warnings.simplefilter("always")
+            pull.bind("tcp://0.0.0.0:*")
+        [str(one.message) for one in seen]
+    """)
+    check(any("PLAIN" in text for text in seen), "no warning")

@@ -1,0 +1,269 @@
+"""Threads and tasks that share sockets, close them and are cancelled."""
+
+from __future__ import annotations
+
+from ..bench import Bench
+from ..row import Skipped, check, row
+
+SHARED = """
+context = zmq.Context()
+pull, push = context.socket(zmq.PULL), context.socket(zmq.PUSH)
+push.linger = 0
+pull.rcvtimeo = push.sndtimeo = 20_000
+push.connect(f"tcp://127.0.0.1:{pull.bind_to_random_port('tcp://127.0.0.1')}")
+errors = []
+
+def run(threads):
+    def guarded(work):
+        try:
+            work()
+        except Exception as error:
+            errors.append(repr(error))
+    started = [threading.Thread(target=guarded, args=(work,)) for work in threads]
+    for thread in started: thread.start()
+    for thread in started: thread.join()
+"""
+
+
+@row()
+def shared_sockets(bench: Bench) -> None:
+    """Four threads send messages of three parts on one PUSH, four receive on one PULL: no part is interleaved, lost or
+    repeated."""
+    subject = bench.subject()
+    subject.run(SHARED)
+    count = bench.amount(1000, 20_000)
+    got = subject.run(
+        f"""
+        got = []
+        def send(who):
+            for n in range({count}):
+                push.send_multipart([b"%d" % who, b"%d" % n, b"%d" % (who * n)])
+        def receive():
+            for _ in range({count}):
+                got.append(tuple(map(int, pull.recv_multipart())))
+        run([lambda who=who: send(who) for who in range(4)] + [receive] * 4)
+        errors[:1] or [sum(a * b != c for a, b, c in got), len(set(got))]
+        """,
+        50,
+    )
+    check(got == [0, 4 * count], f"wrong: {got}")
+    subject.run("push.close(); pull.close(); context.term()")
+    subject.end()
+
+
+@row()
+def close_under_fire(bench: Bench) -> None:
+    """Eight threads send, receive, poll and set options while their sockets and the context are closed, 20 times (1000
+    in a full run): every call ends with a result or an error, and the process lives."""
+    subject = bench.subject()
+    rounds = bench.amount(20, 1000)
+    subject.run(
+        f"""
+        wrong = set()
+        for round in range({rounds}):
+            context = zmq.Context()
+            pull, push = context.socket(zmq.PULL), context.socket(zmq.PUSH)
+            push.linger = 0
+            push.connect(f"tcp://127.0.0.1:{{pull.bind_to_random_port('tcp://127.0.0.1')}}")
+            ready = threading.Barrier(9)
+            def call(what):
+                ready.wait()
+                while True:
+                    try:
+                        what()
+                    except zmq.ZMQError as error:
+                        if error.errno in (zmq.ETERM, zmq.ENOTSOCK):
+                            return
+                        if error.errno != zmq.EAGAIN:
+                            wrong.add(str(error))
+                            return
+            poller = zmq.Poller()
+            def poll():
+                if pull.closed or push.closed:
+                    raise zmq.ZMQError(zmq.ENOTSOCK)
+                pull.poll(1)
+            calls = [lambda: push.send(b"x"), pull.recv, poll, lambda: pull.set(zmq.RCVHWM, 100)]
+            threads = [threading.Thread(target=call, args=(what,)) for what in calls * 2]
+            for thread in threads: thread.start()
+            ready.wait()
+            if round % 2:
+                push.close(); pull.close(); context.term()
+            else:
+                ended = threading.Thread(target=context.term)
+                ended.start()
+                for thread in threads: thread.join(20)
+                push.close(); pull.close()
+                ended.join(20)
+                assert not ended.is_alive(), "term does not end"
+            for thread in threads:
+                thread.join(20)
+                assert not thread.is_alive(), "a call does not end"
+        assert not wrong, wrong
+        """,
+        50 + rounds / 4,
+    )
+    subject.end()
+
+
+@row()
+def term_with_messages_left(bench: Bench) -> None:
+    """term() with a peer that does not exist and LINGER 300: it ends, and no earlier than after 300 ms."""
+    subject = bench.subject()
+    took = subject.run("""
+        context = zmq.Context()
+        push = context.socket(zmq.PUSH)
+        push.linger = 300
+        push.connect("tcp://127.0.0.1:1")
+        push.send(b"x")
+        push.close()
+        start = time.monotonic()
+        context.term()
+        time.monotonic() - start
+    """)
+    check(0.25 < took < 10, f"term() took {took:.2f} s")
+    subject.end()
+
+
+ASYNC = """
+import asyncio, importlib
+aio = importlib.import_module(zmq.__name__ + ".asyncio")
+
+async def main():
+    context = aio.Context()
+    pull, push = context.socket(zmq.PULL), context.socket(zmq.PUSH)
+    push.linger = 0
+    push.connect(f"tcp://127.0.0.1:{{pull.bind_to_random_port('tcp://127.0.0.1')}}")
+    try:
+        return await work(context, pull, push)
+    finally:
+        context.destroy(linger=0)
+
+{work}
+asyncio.run(main())
+"""
+
+
+@row()
+def cancelled_receives(bench: Bench) -> None:
+    """2000 asyncio receives (10,000 in a full run) are cancelled at every stage while messages arrive: each message is
+    received once."""
+    subject = bench.subject()
+    count = bench.amount(2000, 10_000)
+    work = f"""
+async def work(context, pull, push):
+    got = []
+    async def receive():
+        got.append(int(await pull.recv()))
+    async def send():
+        for n in range({count}):
+            await push.send(b"%d" % n)
+            if n % 7 == 0:
+                await asyncio.sleep(0)
+    sender = asyncio.ensure_future(send())
+    turn = 0
+    while len(got) < {count}:
+        tasks = [asyncio.ensure_future(receive()) for _ in range(5)]
+        for _ in range(turn % 4):
+            await asyncio.sleep(0)
+        turn += 1
+        if turn % 50 == 0:
+            await asyncio.sleep(0.001)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        if turn > {count} * 20:
+            break
+    await sender
+    return sorted(got) == list(range({count})), len(got)
+"""
+    whole, length = subject.run(ASYNC.format(work=work), 50)
+    check(whole, f"{length} of {count} messages were received")
+    subject.end()
+
+
+@row()
+def loop_that_starves(bench: Bench) -> None:
+    """A task polls a socket that stays readable, with a timeout: another task of the asyncio loop runs."""
+    subject = bench.subject()
+    work = """
+async def work(context, pull, push):
+    await push.send(b"unread")
+    poller = aio.Poller()
+    poller.register(pull, zmq.POLLIN)
+    turns = 0
+    async def other():
+        nonlocal turns
+        while True:
+            turns += 1
+            await asyncio.sleep(0)
+    task = asyncio.ensure_future(other())
+    for _ in range(200):
+        await poller.poll(1000)
+        await pull.poll(1000)
+    task.cancel()
+    return turns
+"""
+    turns = subject.run(ASYNC.format(work=work))
+    check(turns >= 100, f"the other task had {turns} turns during 400 polls")
+    subject.end()
+
+
+@row()
+def busy_task(bench: Bench) -> None:
+    """A task receives without a pause because messages are always there: another task of the loop runs."""
+    subject = bench.subject()
+    work = """
+async def work(context, pull, push):
+    pull.rcvhwm = push.sndhwm = 0
+    turns = 0
+    async def other():
+        nonlocal turns
+        while True:
+            turns += 1
+            await asyncio.sleep(0)
+    task = asyncio.ensure_future(other())
+    async def send():
+        for n in range(50_000):
+            await push.send(b"x")
+    sender = asyncio.ensure_future(send())
+    for _ in range(50_000):
+        await pull.recv()
+    await sender
+    task.cancel()
+    return turns
+"""
+    turns = subject.run(ASYNC.format(work=work), 50)
+    check(turns >= 5, f"the other task had {turns} turns during 50,000 messages")
+    subject.end()
+
+
+@row()
+def uvloop_and_events(bench: Bench) -> None:
+    """asyncio on uvloop, with reads of EVENTS between the awaits: no wake-up is missed."""
+    subject = bench.subject()
+    if not subject.run("import importlib.util; importlib.util.find_spec('uvloop') is not None"):
+        raise Skipped("uvloop is not installed")
+    work = """
+async def work(context, pull, push):
+    async def receive():
+        got = []
+        while len(got) < 500:
+            pull.get(zmq.EVENTS)
+            got.append(await asyncio.wait_for(pull.recv(), 10))
+            pull.get(zmq.EVENTS)
+        return len(got)
+    receiver = asyncio.ensure_future(receive())
+    for n in range(500):
+        push.get(zmq.EVENTS)
+        await push.send(b"x")
+        pull.get(zmq.EVENTS)
+        if n % 5 == 0:
+            await asyncio.sleep(0.0005)
+    return await receiver
+"""
+    code = ASYNC.format(work=work).replace(
+        "asyncio.run(main())", "import uvloop\nuvloop.run(main())"
+    )
+    got = subject.run(code)
+    check(got == 500, f"{got} messages")
+    subject.end()

@@ -1,0 +1,59 @@
+"""The quick rows of the fault matrix (`tests/faults`), and the harness itself, on bindings that are broken on purpose."""
+
+import dataclasses
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from faults import __main__ as command
+from faults.row import all_rows
+from faults.runner import run
+
+pytestmark = pytest.mark.zeroxide_only
+
+ROWS = {name: row for name, row in all_rows().items() if row.quick}
+# The rows that run at the same time.
+AT_ONCE = 6
+
+
+@pytest.fixture(scope="module")
+def results(request):
+    """The result of each row, as a future. Only the rows whose tests were selected run."""
+    calls = [getattr(item, "callspec", None) for item in request.session.items]
+    wanted = [call.params["name"] for call in calls if call and call.params.get("name") in ROWS]
+    pool = ThreadPoolExecutor(AT_ONCE)
+    yield {name: pool.submit(run, ROWS[name], "zeroxide", 1, False) for name in wanted}
+    pool.shutdown(cancel_futures=True)
+
+
+@pytest.mark.parametrize("name", ROWS)
+def test_row(name, results):
+    result = results[name].result()
+    if result.outcome == "skip":
+        pytest.skip(result.text)
+    assert result.outcome == "pass", f"{result.text}\n{result.complaints}"
+
+
+BROKEN = {
+    "import os\ndef Context(): os.abort()\n": "SIGABRT",
+    "import time\ndef Context(): time.sleep(1000)\n": "did not end within 2 s",
+    "import time\ndef Context(): raise ValueError('no context today')\n": "no context today",
+}
+
+
+@pytest.mark.parametrize("source", BROKEN, ids=["dies", "hangs", "raises"])
+def test_a_broken_binding_fails(source, tmp_path, monkeypatch):
+    (tmp_path / "brokenmq.py").write_text(source)
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    row = dataclasses.replace(ROWS["term-with-messages-left"], seconds=2)
+    result = run(row, "brokenmq", 1, False)
+    assert result.outcome == "fail" and BROKEN[source] in result.text, result
+
+
+def test_the_command_reports_a_failure_of_zeroxide(tmp_path, monkeypatch, capsys):
+    (tmp_path / "zeroxide.py").write_text("__version__ = '0'\ndef zmq_version(): return '0'\n")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    arguments = ["--only", "term-with", "--modules", "zeroxide", "--out", str(tmp_path / "out")]
+    assert command.main(arguments) == 1
+    assert "WRONG: zeroxide fails term-with-messages-left" in capsys.readouterr().out
+    assert "✗" in (tmp_path / "out" / "matrix.md").read_text()
+    assert '"outcome": "fail"' in (tmp_path / "out" / "matrix.json").read_text()
