@@ -56,6 +56,7 @@ soak-sockets:
 faults:
 	$(STAGES) install
 	cd tests && $(abspath $(VENV_PYTHON)) -m faults --out ../build/faults $(FAULTS)
+	cd tests && $(abspath $(VENV_PYTHON)) -m faults.power --rounds 50
 	$(VENV_PYTHON) -m pytest tests/spark/test_faults.py -v
 
 bench: bench-environment

@@ -3,7 +3,8 @@
     python tools/other_kernel.py COMMAND [ARGUMENT ...]
 
 The kernel is a program (Debian's package user-mode-linux), and the command sees the files of this machine. It needs no
-privilege. The exit code is that of the command. Standard library only.
+privilege. The exit code is that of the command. A machine can also have a disk of its own, and its power can be cut.
+Standard library only.
 """
 
 from __future__ import annotations
@@ -31,6 +32,9 @@ PATIENCE_S = 600
 # SCTP signs its cookies with an algorithm that would be one more module.
 COOKIES = Path("/proc/sys/net/sctp/cookie_hmac_alg")
 
+# Where a command sees the disk.
+DISK = Path("/mnt/disk")
+
 # The name of a file in the folder that both sides see.
 TASK, CODE, START = "task.json", "code", "init"
 
@@ -48,34 +52,78 @@ def why_not() -> str | None:
     return None
 
 
-def main() -> int:
-    """Starts the kernel and forwards what it prints."""
-    with tempfile.TemporaryDirectory(prefix="zx-kernel-") as folder:
-        shared = Path(folder)
-        task = {"command": sys.argv[1:], "cwd": str(Path.cwd()), "environment": dict(os.environ)}
-        (shared / TASK).write_text(json.dumps(task))
-        start = shared / START
-        inside = shlex.join([sys.executable, str(Path(__file__).resolve()), "--inside", folder])
+def why_not_with_disk() -> str | None:
+    """Like `why_not`, for a machine that has a disk."""
+    return why_not() or (None if shutil.which("mkfs.ext4") else "no mkfs.ext4 here")
+
+
+class Machine:
+    """A running kernel with one command. `disk` is the image of a disk with ext4, which the command sees in DISK."""
+
+    def __init__(self, command: list[str], disk: Path | None = None, quiet: bool = False) -> None:
+        self._folder = tempfile.TemporaryDirectory(prefix="zx-kernel-")
+        shared = self._folder.name
+        task = {
+            "command": command,
+            "cwd": str(Path.cwd()),
+            "environment": dict(os.environ),
+            "disk": disk is not None,
+        }
+        Path(shared, TASK).write_text(json.dumps(task))
+        start = Path(shared, START)
+        inside = shlex.join([sys.executable, str(Path(__file__).resolve()), "--inside", shared])
         start.write_text(f"#!/bin/sh\nexec {inside}\n")
         start.chmod(0o755)
-        options = (f"mem={MEMORY}", "rootfstype=hostfs", "rootflags=/", "rw", "quiet")
+        options = [
+            f"mem={MEMORY}",
+            "root=/dev/root",
+            "rootfstype=hostfs",
+            "rootflags=/",
+            "rw",
+            "quiet",
+        ]
+        if disk is not None:
+            options.append(f"ubda={disk}")
         console = ("con=null", "con0=null,fd:1", f"init={start}")
+        self._kernel = subprocess.Popen(
+            [KERNEL, *options, *console],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL if quiet else None,
+            stderr=subprocess.DEVNULL if quiet else None,
+            env=os.environ | {"TMPDIR": shared},
+            start_new_session=True,  # its processes are a group
+        )
+
+    def wait(self, patience_s: float) -> int:
+        """Waits for the end of the command and returns its exit code; raises TimeoutError."""
         try:
-            subprocess.run(
-                [KERNEL, *options, *console],
-                stdin=subprocess.DEVNULL,
-                env=os.environ | {"TMPDIR": folder},
-                timeout=PATIENCE_S,
-                check=False,
-            )
+            self._kernel.wait(patience_s)
         except subprocess.TimeoutExpired:
-            print(f"the kernel was still running after {PATIENCE_S} s", flush=True)
-            return 1
-        code = shared / CODE
-        if not code.exists():
-            print("the kernel ended before the command did", flush=True)
-            return 1
-        return int(code.read_text())
+            self.cut_power()
+            raise TimeoutError(f"the kernel was still running after {patience_s} s") from None
+        code = Path(self._folder.name, CODE)
+        result = int(code.read_text()) if code.exists() else 1
+        self._folder.cleanup()
+        return result
+
+    def is_running(self) -> bool:
+        """Whether the kernel runs."""
+        return self._kernel.poll() is None
+
+    def cut_power(self) -> None:
+        """Ends the machine at once. What its kernel has not written to the disk is lost."""
+        os.killpg(self._kernel.pid, signal.SIGKILL)
+        self._kernel.wait()
+        self._folder.cleanup()
+
+
+def main() -> int:
+    """Runs one command and forwards what it prints."""
+    try:
+        return Machine(sys.argv[1:]).wait(PATIENCE_S)
+    except TimeoutError as error:
+        print(error, flush=True)
+        return 1
 
 
 def inside(shared: Path) -> None:
@@ -85,6 +133,11 @@ def inside(shared: Path) -> None:
         libc.mount(kind.encode(), at.encode(), kind.encode(), 0, None)
     task = json.loads((shared / TASK).read_text())
     try:
+        if task["disk"]:
+            libc.mount(b"tmpfs", b"/mnt", b"tmpfs", 0, None)
+            DISK.mkdir()
+            if libc.mount(b"/dev/ubda", str(DISK).encode(), b"ext4", 0, None) != 0:
+                raise OSError(ctypes.get_errno(), "cannot mount the disk")
         raise_loopback()
         load_modules(libc)
         COOKIES.write_text("none")

@@ -257,6 +257,12 @@ def on_other_kernel(runner: Runner) -> None:
     runner.sh(sys.executable, "tools/other_kernel.py", *pytest)
 
 
+def power(runner: Runner) -> None:
+    """Cuts the power of a machine in the middle of the pipeline's work."""
+    rounds = "50" if runner.everything else "3"
+    runner.sh(PYTHON, "-m", "faults.power", "--rounds", rounds, cwd=ROOT / "tests")
+
+
 def other_crate(runner: Runner) -> None:
     """Builds an extension module with a transport, a pattern and a mechanism of other crates, and uses it with the installed package."""
     build = ("cargo", "build", "--locked", "--profile", "quick", "-p", "zeroxide-extensions-python")
@@ -348,6 +354,7 @@ PYTHON_TESTS = Stage(
     ("install",),
     without_path("tests/python"),
 )
+POWER = Stage("power cuts", power, ("install",), other_kernel.why_not_with_disk)
 OTHER_KERNEL = Stage("other kernel", on_other_kernel, ("install",), other_kernel.why_not)
 RELEASE = Stage(
     "release wheel",
@@ -380,6 +387,7 @@ TEST = [
     Stage("bench harness", bench_smoke, ("install",), without_path("benches/python/bench.py")),
     Stage("other crate", other_crate, ("install",), without_path("examples/extensions", "cargo")),
     OTHER_KERNEL,
+    POWER,
     DRAFTS,
     INTEROP,
     Stage(

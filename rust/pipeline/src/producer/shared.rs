@@ -66,6 +66,8 @@ pub(crate) struct Standing {
     pub lost: u64,
     /// Rows that will never be sent.
     pub set_aside: u64,
+    /// Whether the number of rows is known that were ever sent under this name.
+    pub is_counted: bool,
     pub log_id: Option<LogId>,
     pub epoch: u64,
     pub credit: Credit,

@@ -6,6 +6,7 @@
 
 mod aside;
 mod files;
+mod whole;
 
 use std::fs;
 use std::io;
@@ -44,6 +45,8 @@ pub(crate) struct Spool {
     numbers: Option<Numbers>,
     /// Whether the numbers could not be read, so that the rows may have been sent under any number.
     has_lost_numbers: bool,
+    /// Whether no rows of earlier runs are missing.
+    is_whole: bool,
     /// The position when it was opened: the offset of the window's row 0.
     start: u64,
     /// The offset below which all rows are acknowledged.
@@ -75,6 +78,8 @@ impl Spool {
         };
         let log = Log::open(&dir, config)?;
         let kept = files::read_numbers(&dir)?;
+        let is_whole = matches!(kept, Kept::Nothing) || whole::is_whole(&dir);
+        whole::note(&dir, is_synced);
         let since = match &kept {
             Kept::Numbers(numbers) => u64::try_from(numbers.since).unwrap_or(0),
             Kept::Nothing | Kept::Damaged => 0,
@@ -98,6 +103,7 @@ impl Spool {
             is_synced,
             numbers,
             has_lost_numbers,
+            is_whole,
             start: acknowledged,
             acknowledged,
             noted: acknowledged,
@@ -120,10 +126,22 @@ impl Spool {
         self.has_lost_numbers
     }
 
+    /// Whether the spool has all rows of earlier runs that were not acknowledged. Otherwise, the collector may have more
+    /// rows than the spool knows of.
+    pub(crate) fn is_whole(&self) -> bool {
+        self.is_whole
+    }
+
     /// Irregularities found when it was opened, in words.
     pub(crate) fn notes(&self) -> Vec<String> {
         let recovery = self.log.recovery();
         let mut notes = recovery.notes.clone();
+        if !self.is_whole {
+            notes.push(format!(
+                "the spool {} may lack rows that were not synced when the machine stopped; spool_sync keeps all",
+                self.dir.display()
+            ));
+        }
         if recovery.dropped_bytes > 0 {
             notes.push(format!(
                 "the spool {} ends with {} bytes that were not written to the end: they are dropped",
@@ -277,7 +295,9 @@ impl Spool {
     pub(crate) fn close(mut self) {
         // Unrecorded acknowledgements are recovered from the collector.
         let _ = self.note();
-        let _ = self.log.close();
+        if self.log.close().is_ok() {
+            whole::note(&self.dir, true);
+        }
     }
 }
 

@@ -92,7 +92,7 @@ impl Producer {
                 obstacle: standing.obstacle,
                 log_id: standing.log_id,
                 epoch: standing.epoch,
-                next_seq: standing.seq_of(lane.rows),
+                next_seq: standing.seq_of(lane.rows).filter(|_| standing.is_counted),
                 acknowledged_seq: standing.seq_of(lane.acked),
                 renumbered: standing.renumbered,
                 lost: standing.lost,

@@ -72,6 +72,8 @@ pub(crate) struct Conversation {
     renumbered: u64,
     lost: u64,
     set_aside: u64,
+    /// Whether the number of rows is known that were ever sent under this name.
+    is_counted: bool,
 }
 
 /// A spool without room.
@@ -92,6 +94,7 @@ pub(crate) struct Worker {
 
 impl Conversation {
     pub(crate) fn new(link: Link, window: Window<Parcel>, spool: Option<Spool>) -> Conversation {
+        let is_counted = spool.as_ref().is_none_or(Spool::is_whole);
         Conversation {
             link,
             window,
@@ -108,6 +111,7 @@ impl Conversation {
             renumbered: 0,
             lost: 0,
             set_aside: 0,
+            is_counted,
         }
     }
 }
@@ -572,6 +576,8 @@ impl Conversation {
         standing.blocked = self.blocked;
         standing.denied = self.denied;
         standing.is_open = window.is_open();
+        self.is_counted |= window.is_open();
+        standing.is_counted = self.is_counted;
         standing
             .obstacle
             .clone_from(&window.obstacle().map(|(code, _)| *code));

@@ -116,7 +116,7 @@ pub(crate) fn name_of(dir: &Path, wanted: Option<&str>, fresh: &str) -> io::Resu
 }
 
 /// Reads the text of a file that [`write_twice`] wrote.
-fn read_twice(bytes: &[u8]) -> Option<String> {
+pub(super) fn read_twice(bytes: &[u8]) -> Option<String> {
     let lines = bytes.split(|byte| *byte == b'\n');
     lines.into_iter().find_map(|line| {
         let text = str::from_utf8(line).ok()?;
@@ -127,7 +127,7 @@ fn read_twice(bytes: &[u8]) -> Option<String> {
 }
 
 /// Replaces a file atomically with a line, written twice.
-fn write_twice(path: &Path, text: &str) -> io::Result<()> {
+pub(super) fn write_twice(path: &Path, text: &str) -> io::Result<()> {
     let line = format!("{:08x} {text}\n", crc32c::crc32c(text.as_bytes()));
     // The empty line separates the copies even if the line end of the first one is damaged.
     write_whole(path, format!("{line}\n{line}").as_bytes())
