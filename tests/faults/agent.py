@@ -25,7 +25,8 @@ def main(module: str) -> None:
         "threading": threading,
         "time": time,
     }
-    # A program that is left alone waits here.
+    # Shells start background jobs with SIGINT ignored.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     for line in sys.stdin:
         outcomes.write(f"{run(ast.literal_eval(line), space)!r}\n")
         outcomes.flush()

@@ -149,21 +149,26 @@ class Proxy:
         with contextlib.suppress(OSError):
             while True:
                 near, _ = self._listener.accept()
+                if not self._join(near):
+                    _reset(near)
+                # Last, so that all of the above is done when the number is seen.
                 self.connections += 1
-                if self._refusing:
-                    _reset(near)
-                    continue
-                try:
-                    far = socket.create_connection(self._far)
-                except OSError:
-                    _reset(near)
-                    continue
-                for stream in (near, far):
-                    stream.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-                self._streams.append((near, far))
-                for source, sink, name in ((near, far, "up"), (far, near, "down")):
-                    arguments = (source, sink, name)
-                    threading.Thread(target=self._carry, args=arguments, daemon=True).start()
+
+    def _join(self, near: socket.socket) -> bool:
+        """Connects a stream with the endpoint. Returns false if the stream is refused."""
+        if self._refusing:
+            return False
+        try:
+            far = socket.create_connection(self._far)
+        except OSError:
+            return False
+        for stream in (near, far):
+            stream.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self._streams.append((near, far))
+        for source, sink, name in ((near, far, "up"), (far, near, "down")):
+            arguments = (source, sink, name)
+            threading.Thread(target=self._carry, args=arguments, daemon=True).start()
+        return True
 
     def _carry(self, source: socket.socket, sink: socket.socket, name: str) -> None:
         direction = self._directions[name]

@@ -5,6 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from faults import __main__ as command
+from faults import report
 from faults.row import all_rows
 from faults.runner import run
 
@@ -47,6 +48,16 @@ def test_a_broken_binding_fails(source, tmp_path, monkeypatch):
     row = dataclasses.replace(ROWS["term-with-messages-left"], seconds=2)
     result = run(row, "brokenmq", 1, False)
     assert result.outcome == "fail" and BROKEN[source] in result.text, result
+
+
+def test_the_page_gets_the_table(tmp_path):
+    page = tmp_path / "page.md"
+    page.write_text("before\n\n<!-- fault matrix -->\nold\n<!-- end -->\n\nafter\n")
+    for _ in range(2):
+        report.update(page, "| a | b |", seed=7)
+    text = page.read_text()
+    assert text.startswith("before\n\n<!-- fault matrix -->\n\nThe last full run: seed 7, Python")
+    assert text.endswith("\n\n| a | b |\n\n<!-- end -->\n\nafter\n")
 
 
 def test_the_command_reports_a_failure_of_zeroxide(tmp_path, monkeypatch, capsys):

@@ -24,6 +24,7 @@ def joined():
         near = socket.create_connection((host, int(port)), timeout=PATIENCE)
         far, _ = listener.accept()
         far.settimeout(PATIENCE)
+        eventually(lambda: proxy.connections)
         made.extend((proxy, near, far, listener))
         return proxy, near, far
 

@@ -162,7 +162,13 @@ async def work(context, pull, push):
     sender = asyncio.ensure_future(send())
     turn = 0
     while len(got) < {count}:
-        tasks = [asyncio.ensure_future(receive()) for _ in range(5)]
+        if turn % 8 == 0:
+            # The next calls find messages at once.
+            await asyncio.sleep(0.001)
+        tasks = [asyncio.ensure_future(receive()) for _ in range(4)]
+        # A call as a task, without a coroutine around it.
+        direct = [asyncio.ensure_future(pull.recv()) for _ in range(2)]
+        tasks += direct
         for _ in range(turn % 4):
             await asyncio.sleep(0)
         turn += 1
@@ -171,6 +177,7 @@ async def work(context, pull, push):
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+        got += [int(task.result()) for task in direct if not task.cancelled()]
         if turn > {count} * 20:
             break
     await sender
@@ -178,6 +185,31 @@ async def work(context, pull, push):
 """
     whole, length = subject.run(ASYNC.format(work=work), 50)
     check(whole, f"{length} of {count} messages were received")
+    subject.end()
+
+
+@row()
+def abandoned_receives(bench: Bench) -> None:
+    """A task calls recv while messages are there, and fails before it awaits the result: the next call receives the
+    message."""
+    subject = bench.subject()
+    work = """
+async def work(context, pull, push):
+    for n in range(50):
+        await push.send(b"%d" % n)
+    got = []
+    while len(got) < 50:
+        if not await pull.poll(1000):
+            break
+        abandoned = pull.recv()
+        del abandoned
+        if not await pull.poll(1000):
+            break
+        got.append(int(await pull.recv()))
+    return got
+"""
+    got = subject.run(ASYNC.format(work=work))
+    check(got == list(range(50)), f"{len(got)} of 50 messages were received")
     subject.end()
 
 
