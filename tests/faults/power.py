@@ -73,8 +73,9 @@ def check(shared: Path, promised: dict[str, int]) -> dict[str, int]:
     group, committed = found.pop("group"), promised.pop("promise-group", 0)
     if group > min(committed, sum(found.values())):
         raise Lost(f"the group is at {group}, and {committed} was committed; the log has {found}")
-    for name, least in promised.items():
-        there = found[name.removeprefix("promise-")]
+    for file, least in promised.items():
+        name = file.removeprefix("promise-")
+        there = found[name]
         if there < least:
             raise Lost(f"{name}: {least} rows were acknowledged, and {there} are there")
     return found
