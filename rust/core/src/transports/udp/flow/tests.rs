@@ -80,7 +80,7 @@ fn flow(count: usize) -> (Flow, Arc<Port>, Pipe) {
 }
 
 #[test]
-fn what_a_closed_socket_left_counts_once_and_is_reported() {
+fn messages_of_a_closed_socket_count_once_and_are_reported() {
     let (mut flow, port, theirs) = flow(50);
     flow.refill();
     assert_eq!(flow.outbox.len(), BATCH);
@@ -97,7 +97,7 @@ fn what_a_closed_socket_left_counts_once_and_is_reported() {
 }
 
 #[test]
-fn what_a_flow_leaves_to_an_open_socket_is_counted_there() {
+fn messages_that_a_flow_leaves_to_an_open_socket_are_counted_there() {
     let (mut flow, port, theirs) = flow(50);
     flow.refill();
     drop(flow);
