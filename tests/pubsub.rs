@@ -4,13 +4,17 @@
 mod common;
 
 use std::thread;
+use std::time::{Duration, Instant};
 
 use common::raw::Random;
 use common::{
     IpcName, SocketExt, Watchdog, free_tcp_endpoint, inproc_name, message, rounds, socket, text,
     until,
 };
-use zeroxide::{Context, DropReason, ErrorKind, Message, Socket, SocketType, Value, Wait, ids};
+use zeroxide::{
+    Context, DropReason, ErrorKind, EventKind, Events, Message, Socket, SocketType, Value, Wait,
+    ids,
+};
 
 use SocketType::{Pub, Sub, Xpub, Xsub};
 
@@ -252,6 +256,155 @@ fn without_drops_the_publisher_waits() {
         publishing.join().unwrap();
         assert_eq!(publisher.dropped(DropReason::HighWater), 0);
     }
+}
+
+/// The endpoints of each transport.
+fn everywhere() -> (IpcName, [String; 3]) {
+    let name = IpcName::new();
+    let endpoints = [
+        "tcp://127.0.0.1:*".to_owned(),
+        name.endpoint(),
+        inproc_name(),
+    ];
+    (name, endpoints)
+}
+
+/// A body that fills the buffers on the way after few messages.
+fn large(number: usize) -> Vec<u8> {
+    let mut body = number.to_string().into_bytes();
+    body.resize(100_000, b' ');
+    body
+}
+
+fn number(message: &Message) -> usize {
+    text(message).trim_end().parse().unwrap()
+}
+
+#[test]
+fn a_subscriber_that_is_too_slow_is_disconnected_and_its_queue_is_counted() {
+    let _watchdog =
+        Watchdog::new("a_subscriber_that_is_too_slow_is_disconnected_and_its_queue_is_counted");
+    let (_name, endpoints) = everywhere();
+    for endpoint in endpoints {
+        let context = Context::new();
+        let publisher = socket(&context, Pub);
+        publisher.int(ids::SLOW_SUBSCRIBER, 2);
+        publisher.int(ids::SNDHWM, 10);
+        publisher.int(ids::SNDBUF, 100_000);
+        let events = publisher
+            .event_stream(EventKind::Disconnected as u32)
+            .unwrap();
+        let endpoint = publisher.bind(&endpoint).unwrap();
+        let is_local = endpoint.starts_with("inproc");
+        let slow = subscriber(&context, &[""]);
+        slow.int(ids::RCVHWM, 10);
+        slow.int(ids::RCVBUF, 100_000);
+        slow.int(ids::RECONNECT_IVL, 1);
+        slow.connect(&endpoint).unwrap();
+        until_wanted(&publisher, "first");
+        let mut sent = 0;
+        while publisher.dropped(DropReason::TooSlow) == 0 {
+            publisher.send(large(sent), Wait::Forever).unwrap();
+            sent += 1;
+        }
+        let event = events.next(Wait::Forever).unwrap().unwrap();
+        assert!(
+            event.reason.unwrap().contains("SLOW_SUBSCRIBER"),
+            "{endpoint}"
+        );
+        assert_eq!(publisher.dropped(DropReason::HighWater), 0);
+        let lost = publisher.dropped(DropReason::TooSlow);
+        if is_local {
+            assert_eq!(lost, 1, "the subscriber counts what it had not read");
+            assert_eq!(
+                slow.recv(Wait::Forever).unwrap_err().kind(),
+                ErrorKind::TooSlow
+            );
+            assert!(slow.dropped(DropReason::TooSlow) >= 20);
+            slow.connect(&endpoint).unwrap();
+        } else {
+            assert!(lost > 1, "{lost} at {endpoint}");
+        }
+        // It reads what had arrived, and then it is back.
+        until(|| {
+            publisher.put("again");
+            let soon = Instant::now() + Duration::from_millis(1);
+            slow.recv(Wait::Until(soon))
+                .is_ok_and(|message| text(&message) == "again")
+        });
+    }
+}
+
+#[test]
+fn a_subscriber_that_reads_too_slowly_gets_an_error_and_then_new_messages() {
+    let _watchdog =
+        Watchdog::new("a_subscriber_that_reads_too_slowly_gets_an_error_and_then_new_messages");
+    let (_name, endpoints) = everywhere();
+    for endpoint in endpoints {
+        let context = Context::new();
+        let publisher = socket(&context, Pub);
+        publisher.int(ids::SNDHWM, 100_000);
+        let endpoint = publisher.bind(&endpoint).unwrap();
+        let slow = subscriber(&context, &[""]);
+        slow.int(ids::MAX_LAG, 50);
+        slow.int(ids::RCVHWM, 10);
+        slow.int(ids::RECONNECT_IVL, 1);
+        let events = slow.event_stream(EventKind::Disconnected as u32).unwrap();
+        slow.connect(&endpoint).unwrap();
+        until_wanted(&publisher, "0");
+        // More than the buffers on the way have room for.
+        let old = 300;
+        for n in 0..old {
+            publisher.send(large(n), Wait::Forever).unwrap();
+        }
+        let error = loop {
+            // The socket finds out without a call of the application.
+            slow.poll(Events::READABLE, None).unwrap();
+            match slow.stats().unwrap().queued_in {
+                0 => panic!("{endpoint}: everything was received"),
+                _ => thread::sleep(Duration::from_millis(20)),
+            }
+            match slow.recv_batch(1, Wait::Dont) {
+                Ok(_) => {}
+                Err(error) => break error,
+            }
+        };
+        assert_eq!(error.kind(), ErrorKind::TooSlow, "{error}");
+        assert!(slow.dropped(DropReason::TooSlow) > 0);
+        if !endpoint.starts_with("inproc") {
+            let event = events.next(Wait::Forever).unwrap().unwrap();
+            assert!(event.reason.unwrap().contains("MAX_LAG"), "{endpoint}");
+        }
+        // Nothing of the old is left anywhere.
+        let mut next = old;
+        let first = loop {
+            publisher.send(large(next), Wait::Forever).unwrap();
+            next += 1;
+            match slow.recv(Wait::Until(Instant::now() + Duration::from_millis(1))) {
+                Ok(message) => break number(&message),
+                Err(error) => assert_eq!(error.kind(), ErrorKind::Again, "{error}"),
+            }
+        };
+        assert!(first >= old, "{first} at {endpoint}");
+    }
+}
+
+#[test]
+fn a_subscriber_that_keeps_up_never_lags() {
+    let _watchdog = Watchdog::new("a_subscriber_that_keeps_up_never_lags");
+    let context = Context::new();
+    let publisher = socket(&context, Pub);
+    publisher.int(ids::SLOW_SUBSCRIBER, 1);
+    let endpoint = publisher.bind("tcp://127.0.0.1:*").unwrap();
+    let prompt = subscriber(&context, &["m"]);
+    prompt.int(ids::MAX_LAG, 60_000);
+    prompt.connect(&endpoint).unwrap();
+    until_wanted(&publisher, "m");
+    for n in 0..rounds(20_000, 500_000) {
+        publisher.put(&format!("m{n}"));
+        while prompt.take() != format!("m{n}") {}
+    }
+    assert_eq!(prompt.dropped(DropReason::TooSlow), 0);
 }
 
 #[test]

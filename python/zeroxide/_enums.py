@@ -22,6 +22,7 @@ __all__ = [
     "ReconnectStop",
     "RouterNotify",
     "SecurityMechanism",
+    "SlowSubscriber",
     "SocketOption",
     "SocketType",
     "WireProtocol",
@@ -62,6 +63,7 @@ class Errno(IntEnum):
         ENOCOMPATPROTO: The transport does not fit the type of the socket.
         ETERM: The context was shut down or terminated: raised as `ContextTerminated`.
         EMTHREAD: There is no I/O thread.
+        ETOOSLOW: A SUB has not kept up with its publishers: raised as `TooSlow`. Not a number of libzmq.
 
     Source:
         zmq_errno(3)
@@ -94,6 +96,8 @@ class Errno(IntEnum):
     ENOCOMPATPROTO = HAUSNUMERO + 52
     ETERM = HAUSNUMERO + 53
     EMTHREAD = HAUSNUMERO + 54
+    # Only here.
+    ETOOSLOW = HAUSNUMERO + 200
 
 
 class ContextOption(IntEnum):
@@ -360,6 +364,8 @@ class SocketOption(IntEnum):
     MAX_TTL = 1033
     SNDPRIO = 1040
     RCVPRIO = 1041
+    SLOW_SUBSCRIBER = 1060
+    MAX_LAG = 1061
 
 
 class MessageOption(IntEnum):
@@ -449,6 +455,23 @@ class NormMode(IntEnum):
     CCL = 2
     CCE = 3
     CCE_ECNONLY = 4
+
+
+class SlowSubscriber(IntEnum):
+    """Values of the option ``SLOW_SUBSCRIBER``.
+
+    Attributes:
+        DROP: The subscriber misses messages until its queue has room again.
+        WAIT: Sending waits until there is room, for at most ``SNDTIMEO``. ``XPUB_NODROP`` is the same.
+        DISCONNECT: The subscriber is disconnected, and its queue is dropped.
+
+    Source:
+        zeroxide only
+    """
+
+    DROP = 0
+    WAIT = 1
+    DISCONNECT = 2
 
 
 class SecurityMechanism(IntEnum):

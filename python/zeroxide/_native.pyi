@@ -72,6 +72,8 @@ class Dropped(TypedDict):
     """It was a datagram for which the kernel had no room."""
     hops: int
     """It had passed more sockets than ``MAX_TTL`` allows."""
+    too_slow: int
+    """Its subscriber was too slow (``SLOW_SUBSCRIBER``, ``MAX_LAG``)."""
 
 class PeerStats(TypedDict):
     """Counters of one connection, as in `Socket.stats()["peers"]`."""

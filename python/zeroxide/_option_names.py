@@ -117,6 +117,8 @@ class SocketOptions:
     max_ttl: int
     sndprio: int
     rcvprio: int
+    slow_subscriber: int
+    max_lag: int
 
 
 class UpperCaseOptions:
@@ -219,6 +221,8 @@ class UpperCaseOptions:
     MAX_TTL: int
     SNDPRIO: int
     RCVPRIO: int
+    SLOW_SUBSCRIBER: int
+    MAX_LAG: int
 
 
 # Those that can only be read.

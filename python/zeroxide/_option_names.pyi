@@ -729,6 +729,23 @@ class SocketOptions:
 
     Source: nn_setsockopt(3), ``NN_RCVPRIO``; zeroxide only; ``ZMQ_RCVPRIO`` of zmq_setsockopt(3)
     """
+    slow_subscriber: int
+    """When the queue to a subscriber is full: 0 the subscriber misses messages, 1 sending waits (as
+    with XPUB_NODROP), 2 the subscriber is disconnected and loses its queue.
+
+    Type: int. Default: 0. Sockets: PUB, XPUB.
+
+    Source: zeroxide only
+    """
+    max_lag: int
+    """How long a message may wait to be received, in ms (up to 1.5 times that). If one has waited
+    longer, receiving fails once, the queue is dropped, and the socket joins its publishers anew;
+    0 = no limit.
+
+    Type: int, in ms. Default: 0. Sockets: SUB.
+
+    Source: zeroxide only
+    """
 
 class UpperCaseOptions:
     """The same options in upper case, as many programs written for pyzmq use them."""
@@ -1442,6 +1459,23 @@ class UpperCaseOptions:
     Type: int. Default: 8.
 
     Source: nn_setsockopt(3), ``NN_RCVPRIO``; zeroxide only; ``ZMQ_RCVPRIO`` of zmq_setsockopt(3)
+    """
+    SLOW_SUBSCRIBER: int
+    """When the queue to a subscriber is full: 0 the subscriber misses messages, 1 sending waits (as
+    with XPUB_NODROP), 2 the subscriber is disconnected and loses its queue.
+
+    Type: int. Default: 0. Sockets: PUB, XPUB.
+
+    Source: zeroxide only
+    """
+    MAX_LAG: int
+    """How long a message may wait to be received, in ms (up to 1.5 times that). If one has waited
+    longer, receiving fails once, the queue is dropped, and the socket joins its publishers anew;
+    0 = no limit.
+
+    Type: int, in ms. Default: 0. Sockets: SUB.
+
+    Source: zeroxide only
     """
 
 class ReadOnlyOptions:

@@ -169,6 +169,7 @@ class Errno(IntEnum):
         ENOCOMPATPROTO: The transport does not fit the type of the socket.
         ETERM: The context was shut down or terminated: raised as `ContextTerminated`.
         EMTHREAD: There is no I/O thread.
+        ETOOSLOW: A SUB has not kept up with its publishers: raised as `TooSlow`. Not a number of libzmq.
 
     Source:
         zmq_errno(3)
@@ -224,6 +225,8 @@ class Errno(IntEnum):
     """The context was shut down or terminated: raised as `ContextTerminated`."""
     EMTHREAD = ...
     """There is no I/O thread."""
+    ETOOSLOW = ...
+    """A SUB has not kept up with its publishers: raised as `TooSlow`. Not a number of libzmq."""
 
 class Event(IntFlag):
     """Events of connections, and the codes that a protocol failure has as its value.
@@ -649,6 +652,25 @@ class SecurityMechanism(IntEnum):
 
     Source: zmq_gssapi(7)
     """
+
+class SlowSubscriber(IntEnum):
+    """Values of the option ``SLOW_SUBSCRIBER``.
+
+    Attributes:
+        DROP: The subscriber misses messages until its queue has room again.
+        WAIT: Sending waits until there is room, for at most ``SNDTIMEO``. ``XPUB_NODROP`` is the same.
+        DISCONNECT: The subscriber is disconnected, and its queue is dropped.
+
+    Source:
+        zeroxide only
+    """
+
+    DROP = 0
+    """The subscriber misses messages until its queue has room again."""
+    WAIT = 1
+    """Sending waits until there is room, for at most ``SNDTIMEO``. ``XPUB_NODROP`` is the same."""
+    DISCONNECT = 2
+    """The subscriber is disconnected, and its queue is dropped."""
 
 class SocketOption(IntEnum):
     """Options of `Socket.set` and `Socket.get`.
@@ -1660,6 +1682,23 @@ class SocketOption(IntEnum):
 
     Source: nn_setsockopt(3), ``NN_RCVPRIO``; zeroxide only; ``ZMQ_RCVPRIO`` of zmq_setsockopt(3)
     """
+    SLOW_SUBSCRIBER = 1060
+    """When the queue to a subscriber is full: 0 the subscriber misses messages, 1 sending waits (as
+    with XPUB_NODROP), 2 the subscriber is disconnected and loses its queue.
+
+    Type: int. Default: 0. Sockets: PUB, XPUB.
+
+    Source: zeroxide only
+    """
+    MAX_LAG = 1061
+    """How long a message may wait to be received, in ms (up to 1.5 times that). If one has waited
+    longer, receiving fails once, the queue is dropped, and the socket joins its publishers anew;
+    0 = no limit.
+
+    Type: int, in ms. Default: 0. Sockets: SUB.
+
+    Source: zeroxide only
+    """
 
 class SocketType(IntEnum):
     """What a socket does with its messages, and which types it connects to.
@@ -1919,6 +1958,8 @@ ETERM = Errno.ETERM
 """The context was shut down or terminated: raised as `ContextTerminated`."""
 EMTHREAD = Errno.EMTHREAD
 """There is no I/O thread."""
+ETOOSLOW = Errno.ETOOSLOW
+"""A SUB has not kept up with its publishers: raised as `TooSlow`. Not a number of libzmq."""
 IO_THREADS = ContextOption.IO_THREADS
 """How many I/O threads serve the sockets; fixed when the first socket is created. 0 is enough for
 inproc.
@@ -3140,6 +3181,23 @@ Type: int. Default: 8.
 
 Source: nn_setsockopt(3), ``NN_RCVPRIO``; zeroxide only; ``ZMQ_RCVPRIO`` of zmq_setsockopt(3)
 """
+SLOW_SUBSCRIBER = SocketOption.SLOW_SUBSCRIBER
+"""When the queue to a subscriber is full: 0 the subscriber misses messages, 1 sending waits (as
+with XPUB_NODROP), 2 the subscriber is disconnected and loses its queue.
+
+Type: int. Default: 0. Sockets: PUB, XPUB.
+
+Source: zeroxide only
+"""
+MAX_LAG = SocketOption.MAX_LAG
+"""How long a message may wait to be received, in ms (up to 1.5 times that). If one has waited
+longer, receiving fails once, the queue is dropped, and the socket joins its publishers anew; 0 =
+no limit.
+
+Type: int, in ms. Default: 0. Sockets: SUB.
+
+Source: zeroxide only
+"""
 MORE = MessageOption.MORE
 """Whether more parts of the message follow."""
 SRCFD = MessageOption.SRCFD
@@ -3164,6 +3222,12 @@ NOTIFY_CONNECT = RouterNotify.CONNECT
 """Report that a peer connected."""
 NOTIFY_DISCONNECT = RouterNotify.DISCONNECT
 """Report that a peer disconnected."""
+SLOW_DROP = SlowSubscriber.DROP
+"""The subscriber misses messages until its queue has room again."""
+SLOW_WAIT = SlowSubscriber.WAIT
+"""Sending waits until there is room, for at most ``SNDTIMEO``. ``XPUB_NODROP`` is the same."""
+SLOW_DISCONNECT = SlowSubscriber.DISCONNECT
+"""The subscriber is disconnected, and its queue is dropped."""
 NORM_FIXED = NormMode.FIXED
 """A fixed rate."""
 NORM_CC = NormMode.CC
@@ -3472,6 +3536,7 @@ __all__ = [
     "EPROTONOSUPPORT",
     "ETERM",
     "ETIMEDOUT",
+    "ETOOSLOW",
     "EVENTS",
     "EVENT_ACCEPTED",
     "EVENT_ACCEPT_FAILED",
@@ -3530,6 +3595,7 @@ __all__ = [
     "LINGER",
     "LOOPBACK_FASTPATH",
     "MAXMSGSIZE",
+    "MAX_LAG",
     "MAX_MSGSZ",
     "MAX_SOCKETS",
     "MAX_SOCKETS_DFLT",
@@ -3632,6 +3698,10 @@ __all__ = [
     "SCATTER",
     "SERVER",
     "SHARED",
+    "SLOW_DISCONNECT",
+    "SLOW_DROP",
+    "SLOW_SUBSCRIBER",
+    "SLOW_WAIT",
     "SNDBUF",
     "SNDHWM",
     "SNDHWM_BYTES",
@@ -3716,6 +3786,7 @@ __all__ = [
     "ReconnectStop",
     "RouterNotify",
     "SecurityMechanism",
+    "SlowSubscriber",
     "SocketOption",
     "SocketType",
     "WireProtocol",

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from ._exports import exports_only
 from ._native import strerror, zmq_errno
-from .constants import ETERM
+from .constants import ETERM, ETOOSLOW
 from .version import zmq_version, zmq_version_info
 
 __all__ = [
@@ -22,6 +22,7 @@ __all__ = [
     "NotDone",
     "NotFlushed",
     "ProactorSelectorThreadWarning",
+    "TooSlow",
     "UntrustedPickle",
     "ZMQBaseError",
     "ZMQBindError",
@@ -153,6 +154,27 @@ class InterruptedSystemCall(ZMQError, InterruptedError):
         super().__init__(EINTR, msg)
 
 
+class TooSlow(ZMQError):
+    """A SUB has not kept up with its publishers, so messages are missing.
+
+    Either a message has waited for longer than ``MAX_LAG``, or a publisher over inproc has
+    disconnected the socket (``SLOW_SUBSCRIBER``). The next call receives messages that were
+    sent after the gap.
+
+    Args:
+        errno: Ignored: always ``ETOOSLOW``.
+        msg: The text; None for the usual one.
+
+    Source:
+        zeroxide only
+    """
+
+    errno: int | None = ETOOSLOW
+
+    def __init__(self, errno: object = ETOOSLOW, msg: str | None = None) -> None:
+        super().__init__(ETOOSLOW, msg)
+
+
 class NotFlushed(Again):
     """`Socket.flush` ran out of time.
 
@@ -272,6 +294,7 @@ EXCEPTIONS: dict[int, type[ZMQError]] = {
     EAGAIN: Again,
     ETERM: ContextTerminated,
     EINTR: InterruptedSystemCall,
+    ETOOSLOW: TooSlow,
 }
 
 

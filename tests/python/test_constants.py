@@ -17,6 +17,7 @@ ENUMS = {
     "NormMode": "NORM_",
     "SecurityMechanism": "",
     "ReconnectStop": "RECONNECT_STOP_",
+    "SlowSubscriber": "SLOW_",
     "Event": "EVENT_",
     "DeviceType": "",
 }

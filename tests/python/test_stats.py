@@ -24,6 +24,7 @@ REASONS = {
     "too_large",
     "overrun",
     "hops",
+    "too_slow",
 }
 
 

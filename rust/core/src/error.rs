@@ -15,6 +15,8 @@ const EFSM: i32 = HAUSNUMERO + 51;
 const ENOCOMPATPROTO: i32 = HAUSNUMERO + 52;
 const ETERM: i32 = HAUSNUMERO + 53;
 const EMTHREAD: i32 = HAUSNUMERO + 54;
+/// Not one of libzmq's.
+const ETOOSLOW: i32 = HAUSNUMERO + 200;
 
 /// An error. It is displayed as the kind's general sentence, followed by the particulars of this case.
 #[derive(Clone, PartialEq, Eq)]
@@ -73,6 +75,8 @@ pub enum ErrorKind {
     ConnectionRefused,
     /// `ETIMEDOUT`: no answer in time.
     TimedOut,
+    /// `ETOOSLOW`: a subscriber has not kept up with its publishers (MAX_LAG, SLOW_SUBSCRIBER), so messages are missing.
+    TooSlow,
     /// Used in a child process after a fork (numbered `ENOTSOCK`): sockets and contexts stay with the process that
     /// made them.
     Forked,
@@ -161,6 +165,7 @@ impl ErrorKind {
             ErrorKind::NoProtocol => errno::NO_PROTOCOL,
             ErrorKind::IncompatibleProtocol => ENOCOMPATPROTO,
             ErrorKind::NoThread => EMTHREAD,
+            ErrorKind::TooSlow => ETOOSLOW,
             ErrorKind::TooManySockets => errno::TOO_MANY_FILES,
             ErrorKind::NoEntry => errno::NO_ENTRY,
             ErrorKind::Access => errno::ACCESS,
@@ -191,6 +196,7 @@ impl ErrorKind {
             errno::NO_PROTOCOL => ErrorKind::NoProtocol,
             ENOCOMPATPROTO => ErrorKind::IncompatibleProtocol,
             EMTHREAD => ErrorKind::NoThread,
+            ETOOSLOW => ErrorKind::TooSlow,
             errno::TOO_MANY_FILES => ErrorKind::TooManySockets,
             errno::NO_ENTRY => ErrorKind::NoEntry,
             errno::ACCESS => ErrorKind::Access,
@@ -212,6 +218,7 @@ impl ErrorKind {
                 "The protocol is not compatible with the socket type"
             }
             ErrorKind::NoThread => "No thread available",
+            ErrorKind::TooSlow => "The subscriber was too slow",
             ErrorKind::Forked => "Used after a fork in the child process",
             kind => return Cow::Owned(system_message(kind.errno())),
         })

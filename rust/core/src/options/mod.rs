@@ -28,7 +28,7 @@ pub use context::{CONTEXT_OPTIONS, ContextOptions, ContextRow, context_ids};
 pub use filter::{AddressFilter, CredentialFilter};
 pub(crate) use mechanisms::Mechanisms;
 pub(crate) use pattern::PatternFacts;
-pub use pattern::PatternOption;
+pub use pattern::{PatternOption, SlowSubscriber};
 pub(crate) use security::Authority;
 pub use security::Security;
 pub use table::{SOCKET_OPTIONS, ids};
@@ -166,6 +166,11 @@ pub struct Options {
     pub max_subscriptions: usize,
     /// MAX_SUBSCRIPTION_BYTES
     pub max_subscription_bytes: usize,
+    /// SLOW_SUBSCRIBER: 0 = a subscriber misses messages when its pipe is full, 1 = the publisher waits, 2 = the subscriber
+    /// is disconnected.
+    pub slow_subscriber: i32,
+    /// MAX_LAG: how long a message may wait for the application; `None` = no limit.
+    pub max_lag: Option<Duration>,
     /// MAXMSGSIZE: `None` = no limit.
     pub max_msg_size: Option<u64>,
     /// WIRE_PROTOCOL: 0 = ZMTP, 1 = the scalability protocols.
@@ -279,6 +284,8 @@ impl Options {
             invert_matching: false,
             max_subscriptions: MAX_SUBSCRIPTIONS,
             max_subscription_bytes: MAX_SUBSCRIPTION_BYTES,
+            slow_subscriber: 0,
+            max_lag: None,
             max_msg_size: None,
             wire_protocol: socket_type.is_sp().into(),
             resend_ivl: Some(RESEND_IVL),

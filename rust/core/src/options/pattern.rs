@@ -37,8 +37,8 @@ pub enum PatternOption {
     XpubManual(bool),
     /// XPUB_MANUAL_LAST_VALUE: the next message is only sent to the subscriber about which the application decided.
     XpubManualLastValue(bool),
-    /// XPUB_NODROP: wait instead of dropping when a subscriber's pipe is full.
-    XpubNodrop(bool),
+    /// SLOW_SUBSCRIBER and XPUB_NODROP: what happens when a subscriber's pipe is full.
+    SlowSubscriber(SlowSubscriber),
     /// MAX_SUBSCRIPTIONS: the maximum number of topics per subscriber; 0 = no limit.
     MaxSubscriptions(usize),
     /// MAX_SUBSCRIPTION_BYTES: the maximum total size of these topics; 0 = no limit.
@@ -57,6 +57,31 @@ pub enum PatternOption {
     MaxTtl(u8),
     /// STREAM_NOTIFY: an empty message when a peer comes and goes.
     StreamNotify(bool),
+    /// MAX_LAG: how long a message may wait for the application; `None` = no limit.
+    MaxLag(Option<Duration>),
+}
+
+/// The reaction of a publisher when the pipe to a subscriber is full (SLOW_SUBSCRIBER).
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum SlowSubscriber {
+    /// The subscriber misses the message.
+    #[default]
+    Drop,
+    /// The publisher waits.
+    Wait,
+    /// The subscriber is disconnected, and misses everything that it has not read.
+    Disconnect,
+}
+
+impl SlowSubscriber {
+    /// The value of this number; other numbers than 1 and 2 stand for the default.
+    pub(super) fn from_number(number: usize) -> SlowSubscriber {
+        match number {
+            1 => SlowSubscriber::Wait,
+            2 => SlowSubscriber::Disconnect,
+            _ => SlowSubscriber::Drop,
+        }
+    }
 }
 
 /// The facts about a pattern that matter to the connections of its sockets.

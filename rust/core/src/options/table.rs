@@ -6,7 +6,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use zeroxide_proto::mechanisms::{MECHANISMS, MechanismSpec, Setting, SettingKind};
 
-use super::pattern::PatternOption;
+use super::pattern::{PatternOption, SlowSubscriber};
 use super::{ClientAuth, OptionKind, OptionRow, Options, Security, Value};
 use crate::access::{key_text, parse_key};
 use crate::error::Result;
@@ -278,7 +278,8 @@ macro_rules! socket_options {
                 .str(|o| o.socks_proxy.as_bytes(), |o, v| o.socks_proxy = v.to_owned()),
             69 XPUB_NODROP [=> set_xpub_nodrop: bool]: Bool, "Wait instead of dropping when the queue to a subscriber is full."
                 .of_patterns()
-                .pattern(|v| PatternOption::XpubNodrop(flag(v))),
+                .pattern(|v| PatternOption::SlowSubscriber(SlowSubscriber::from_number(flag(v).into())))
+                .write_only_int(|o, v| o.slow_subscriber = (v != 0).into()),
             71 XPUB_MANUAL [=> set_xpub_manual: bool]: Bool, "The program decides which subscriptions take effect."
                 .of_patterns()
                 .pattern(|v| PatternOption::XpubManual(flag(v))),
@@ -427,6 +428,16 @@ macro_rules! socket_options {
             1041 RCVPRIO [rcvprio, set_rcvprio: u8]: Int, "The priority of the peers of later binds and connects for what is received, 1 to 16: messages of peers with the lowest number are received first."
                 .range(1, 16)
                 .int(|o| o.rcvprio.into(), |o, v| o.rcvprio = v as u8),
+            1060 SLOW_SUBSCRIBER [slow_subscriber, set_slow_subscriber: i32]: Int, "When the queue to a subscriber is full: 0 the subscriber misses messages, 1 sending waits (as with XPUB_NODROP), 2 the subscriber is disconnected and loses its queue."
+                .of_patterns()
+                .range(0, 2)
+                .pattern(|v| PatternOption::SlowSubscriber(SlowSubscriber::from_number(count(v))))
+                .int(|o| o.slow_subscriber.into(), |o, v| o.slow_subscriber = v as i32),
+            1061 MAX_LAG [max_lag, set_max_lag: ms(0)]: Int, "How long a message may wait to be received, in ms (up to 1.5 times that). If one has waited longer, receiving fails once, the queue is dropped, and the socket joins its publishers anew; 0 = no limit."
+                .of_patterns()
+                .range(0, INT)
+                .pattern(|v| PatternOption::MaxLag(duration(count(v) as i64, 0)))
+                .int(|o| millis(o.max_lag, 0), |o, v| o.max_lag = duration(v, 0)),
             1010 MAX_SUBSCRIPTION_BYTES [max_subscription_bytes, set_max_subscription_bytes: usize]: Int64, "How many bytes the topics of each subscriber may have together; further ones are counted and ignored. 0 = no limit."
                 .of_patterns()
                 .range(0, i64::MAX)

@@ -2,7 +2,7 @@
 
 use zeroxide_proto::message::Message;
 
-use crate::patterns::pipe_set::{DropReason, PipeSet, slot_index};
+use crate::patterns::pipe_set::{DoomReason, DropReason, PipeSet, slot_index};
 use crate::pipe::PipeId;
 
 /// Marks pipes, then gives each marked one the same message.
@@ -21,6 +21,8 @@ pub struct Distributor {
     round: u64,
     /// The number of pipes in `live` that are known to be full.
     full: usize,
+    /// Whether a full pipe is dropped instead of missing messages.
+    disconnects: bool,
 }
 
 #[derive(Clone, Copy)]
@@ -80,6 +82,11 @@ impl Distributor {
             place.has_room = true;
             self.full -= 1;
         }
+    }
+
+    /// Whether a peer whose pipe is full is disconnected from now on.
+    pub(super) fn disconnect_full(&mut self, on: bool) {
+        self.disconnects = on;
     }
 
     /// Whether every pipe has room, as far as is known.
@@ -190,7 +197,14 @@ impl Distributor {
             }
         };
         let gone = pipes.get(id).is_none_or(|pipe| pipe.is_far_closed());
-        let reason = if gone { DropReason::PeerGone } else { reason };
+        let reason = match gone {
+            true => DropReason::PeerGone,
+            false if self.disconnects => {
+                pipes.doom(id, DoomReason::TooSlow);
+                DropReason::TooSlow
+            }
+            false => reason,
+        };
         pipes.count_drop(Some(id), reason);
     }
 

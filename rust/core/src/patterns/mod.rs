@@ -135,6 +135,7 @@ mod distributor;
 mod fair_queue;
 mod headroom;
 mod known;
+mod lag;
 mod load_balancer;
 mod notices;
 mod pipe_set;
@@ -180,7 +181,7 @@ use zeroxide_proto::socket_type::SocketType;
 pub use zeroxide_proto::socket_type::TypeFacts;
 
 use crate::error::{Error, ErrorKind, Result};
-pub use crate::options::PatternOption;
+pub use crate::options::{PatternOption, SlowSubscriber};
 pub(crate) use crate::patterns::dgram::address as datagram_address;
 pub use crate::patterns::distributor::Distributor;
 pub use crate::patterns::fair_queue::FairQueue;
@@ -241,6 +242,11 @@ pub trait Pattern: Send {
         self.writable(pipes, id);
     }
 
+    /// The far end has withdrawn the messages that it sent and that were not read. `far_closed` follows.
+    fn withdrawn(&mut self, pipes: &mut PipeSet, id: PipeId) {
+        pipes.discard(id, DropReason::Stale);
+    }
+
     /// The pipe is removed after this call.
     fn detach(&mut self, pipes: &mut PipeSet, id: PipeId);
 
@@ -271,6 +277,11 @@ pub trait Pattern: Send {
         } else {
             Err(Error::new(ErrorKind::Again))
         }
+    }
+
+    /// An error of [`recv`](Self::recv) did not reach the application, and has to be returned again.
+    fn put_off(&mut self, error: Error) {
+        let _ = error;
     }
 
     /// Whether [`recv`](Self::recv) would not return `Again`, for POLLIN.
@@ -354,8 +365,8 @@ pub trait Pattern: Send {
         Err(Error::new(ErrorKind::NotSupported))
     }
 
-    /// When [`handle_timeout`](Self::handle_timeout) is due; `None` if no deadline is set. Asked after each call that has
-    /// succeeded, if [`PatternSpec::timed`] is set.
+    /// When [`handle_timeout`](Self::handle_timeout) is due; `None` if no deadline is set. If [`PatternSpec::timed`] is set,
+    /// this is asked after an option was set, and after each call that has succeeded if sending and receiving alternate.
     fn poll_timeout(&self) -> Option<Instant> {
         None
     }

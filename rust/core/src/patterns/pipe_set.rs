@@ -58,11 +58,13 @@ pub enum DropReason {
     Overrun,
     /// It had passed more sockets than MAX_TTL allows, as messages do that travel in a circle.
     Hops,
+    /// Its subscriber was too slow, and was disconnected (SLOW_SUBSCRIBER) or skipped what it had missed (MAX_LAG).
+    TooSlow,
 }
 
 impl DropReason {
     /// Every reason, in the order of the counters.
-    pub const ALL: [DropReason; 18] = [
+    pub const ALL: [DropReason; 19] = [
         DropReason::HighWater,
         DropReason::NoPeer,
         DropReason::Unroutable,
@@ -81,6 +83,7 @@ impl DropReason {
         DropReason::TooLarge,
         DropReason::Overrun,
         DropReason::Hops,
+        DropReason::TooSlow,
     ];
 
     /// The name used in statistics.
@@ -104,6 +107,7 @@ impl DropReason {
             DropReason::TooLarge => "too_large",
             DropReason::Overrun => "overrun",
             DropReason::Hops => "hops",
+            DropReason::TooSlow => "too_slow",
         }
     }
 }
@@ -155,8 +159,19 @@ pub(crate) enum DoomReason {
     InvalidRoutingId,
     /// The application closed the connection: on STREAM by an empty message to it, and otherwise by its number.
     Requested,
+    /// It is a subscriber that reads too slowly (SLOW_SUBSCRIBER).
+    TooSlow,
+    /// It is a publisher to which this subscriber reads too slowly (MAX_LAG), and which it joins anew.
+    Late,
     /// A reason of a pattern in another crate.
     Refused(&'static str),
+}
+
+impl DoomReason {
+    /// Whether what waits in the pipe is lost, instead of being delivered before the connection is closed.
+    pub(crate) fn loses_queue(self) -> bool {
+        matches!(self, DoomReason::TooSlow | DoomReason::Late)
+    }
 }
 
 impl fmt::Display for DoomReason {
@@ -169,6 +184,12 @@ impl fmt::Display for DoomReason {
                 "the announced routing id is longer than 255 bytes or starts with a zero byte"
             }
             DoomReason::Requested => "closed by the application",
+            DoomReason::TooSlow => {
+                "the subscriber read too slowly: its queue was full (SLOW_SUBSCRIBER)"
+            }
+            DoomReason::Late => {
+                "this socket read too slowly: a message had waited for longer than MAX_LAG"
+            }
             DoomReason::Refused(reason) => reason,
         })
     }
@@ -183,6 +204,8 @@ struct Entry {
     pipe: Pipe,
     endpoint: Box<str>,
     side: Side,
+    /// Whether the far end is another socket of the context.
+    local: bool,
     counters: Counters,
     dirty: bool,
     /// The reason why the pattern drops this pipe, if it does.
@@ -231,6 +254,7 @@ impl PipeSet {
             pipe,
             endpoint: endpoint.into(),
             side,
+            local: false,
             counters: Counters::default(),
             dirty: false,
             doomed: None,
@@ -258,8 +282,14 @@ impl PipeSet {
 
     /// Removes a pipe. Messages that a dropped pipe still had for the application are lost and counted.
     pub(crate) fn remove(&mut self, id: PipeId) -> Option<Removed> {
-        if self.entry(id)?.doomed.is_some() {
-            self.discard(id, DropReason::PeerGone);
+        if let Some(reason) = self.entry(id)?.doomed {
+            let late = reason == DoomReason::Late;
+            let unread = if late {
+                DropReason::TooSlow
+            } else {
+                DropReason::PeerGone
+            };
+            self.discard(id, unread);
         }
         let index = slot_index(id);
         let entry = self.slots[index].entry.take()?;
@@ -324,6 +354,31 @@ impl PipeSet {
     /// Which side of the connection this socket is.
     pub fn side(&mut self, id: PipeId) -> Option<Side> {
         self.entry(id).map(|entry| entry.side)
+    }
+
+    /// Records that the far end is another socket of the context.
+    pub(crate) fn note_local(&mut self, id: PipeId) {
+        if let Some(entry) = self.entry(id) {
+            entry.local = true;
+        }
+    }
+
+    /// Whether the far end is another socket of the context, so that no connection can be made anew.
+    pub(crate) fn is_local(&mut self, id: PipeId) -> bool {
+        self.entry(id).is_some_and(|entry| entry.local)
+    }
+
+    /// The number of messages that were read from `id`, and the number that had arrived there. `None` if only the newest
+    /// message is kept.
+    pub(crate) fn progress(&mut self, id: PipeId) -> Option<(u64, u64)> {
+        let pipe = self.get(id).filter(|pipe| !pipe.keeps_newest())?;
+        let (read, _) = pipe.read_so_far();
+        Some((read, read + pipe.queued_in()))
+    }
+
+    /// The number of messages that wait to be read from `id`.
+    pub(crate) fn queued_in(&mut self, id: PipeId) -> u64 {
+        self.get(id).map_or(0, |pipe| pipe.queued_in())
     }
 
     /// The ids of all pipes.
@@ -475,7 +530,7 @@ impl PipeSet {
     /// Reads and drops everything written to `id` so far, and counts the application's messages in it. Messages that a
     /// peer adds meanwhile stay, so that no peer can prolong this.
     pub fn discard(&mut self, id: PipeId, reason: DropReason) {
-        let queued = self.get(id).map_or(0, |pipe| pipe.queued_in());
+        let queued = self.queued_in(id);
         for _ in 0..queued {
             let Some(message) = self.read(id) else { return };
             if message.head().kind() == FrameKind::Data {

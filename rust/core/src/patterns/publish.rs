@@ -106,6 +106,7 @@ pub(super) static PUB: PatternSpec = PatternSpec {
         ids::TOPICS_COUNT,
         ids::MAX_SUBSCRIPTIONS,
         ids::MAX_SUBSCRIPTION_BYTES,
+        ids::SLOW_SUBSCRIBER,
     ],
     ..PatternSpec::new(SocketType::Pub, || Box::new(Pub::default()))
 };
@@ -113,7 +114,8 @@ pub(super) static PUB: PatternSpec = PatternSpec {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::patterns::pipe_set::Side;
+    use crate::options::SlowSubscriber;
+    use crate::patterns::pipe_set::{DoomReason, Side};
     use crate::patterns::rig::{Rig, cancel, message, subscribe};
     use crate::pipe::{Pipe, PipeConfig};
     use bytes::Bytes;
@@ -384,7 +386,8 @@ mod tests {
     #[test]
     fn nodrop_waits_for_the_subscribers_of_the_message() {
         let mut rig = Rig::with_hwm(&PUB, 2);
-        rig.set(PatternOption::XpubNodrop(true)).unwrap();
+        rig.set(PatternOption::SlowSubscriber(SlowSubscriber::Wait))
+            .unwrap();
         let slow = subscriber(&mut rig, &["s"]);
         let fast = subscriber(&mut rig, &[""]);
         rig.send(["s", "1"]).unwrap();
@@ -412,6 +415,50 @@ mod tests {
         rig.settle();
         assert!(rig.can_send());
         assert_eq!(rig.far_recv_all(fast), ["s/6"]);
+    }
+
+    #[test]
+    fn a_subscriber_that_is_too_slow_is_disconnected_if_requested() {
+        let mut rig = Rig::with_hwm(&PUB, 2);
+        let slow = subscriber(&mut rig, &[""]);
+        let fast = subscriber(&mut rig, &[""]);
+        let mut sent = 0;
+        let mut send = |rig: &mut Rig| {
+            sent += 1;
+            rig.send([sent.to_string()]).unwrap();
+            rig.far_recv_all(fast)
+        };
+        for _ in 0..3 {
+            assert_eq!(send(&mut rig).len(), 1);
+        }
+        assert_eq!(rig.doomed(slow), None);
+        assert_eq!(rig.dropped(DropReason::HighWater), 1);
+        let then = PatternOption::SlowSubscriber(SlowSubscriber::Disconnect);
+        rig.set(then).unwrap();
+        assert_eq!(send(&mut rig), ["4"]);
+        assert_eq!(rig.doomed(slow), Some(DoomReason::TooSlow));
+        assert_eq!(rig.dropped(DropReason::TooSlow), 1);
+        assert!(rig.can_send());
+        assert_eq!(send(&mut rig), ["5"]);
+        assert_eq!(
+            rig.dropped_in_all(),
+            2,
+            "the slow one does not count any more"
+        );
+    }
+
+    #[test]
+    fn gathered_messages_show_who_is_too_slow() {
+        let mut rig = Rig::with_hwm(&PUB, 4);
+        let then = PatternOption::SlowSubscriber(SlowSubscriber::Disconnect);
+        rig.set(then).unwrap();
+        let ids = busy_subscribers(&mut rig);
+        for n in 0..5 {
+            rig.send([format!("{n}")]).unwrap();
+        }
+        for id in ids {
+            assert_eq!(rig.doomed(id), Some(DoomReason::TooSlow));
+        }
     }
 
     #[test]
@@ -515,7 +562,8 @@ mod tests {
     #[test]
     fn nodrop_drops_nothing_although_the_pipe_saw_the_room_first() {
         let mut rig = Rig::with_hwm(&PUB, 100);
-        rig.set(PatternOption::XpubNodrop(true)).unwrap();
+        rig.set(PatternOption::SlowSubscriber(SlowSubscriber::Wait))
+            .unwrap();
         let id = subscriber(&mut rig, &[""]);
         let mut sent = 0;
         while sent < 5 {
@@ -626,7 +674,8 @@ mod tests {
     #[test]
     fn nodrop_drops_nothing_before_it_is_notified_of_room() {
         let mut rig = Rig::with_hwm(&PUB, 100);
-        rig.set(PatternOption::XpubNodrop(true)).unwrap();
+        rig.set(PatternOption::SlowSubscriber(SlowSubscriber::Wait))
+            .unwrap();
         let id = subscriber(&mut rig, &[""]);
         let (mut sent, mut got) = (0, 0);
         for _ in 0..50 {

@@ -5,7 +5,7 @@ use zeroxide_proto::message::Message;
 use zeroxide_proto::subscription::SubscriberTable;
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::options::{MAX_SUBSCRIPTION_BYTES, MAX_SUBSCRIPTIONS, PatternOption};
+use crate::options::{MAX_SUBSCRIPTION_BYTES, MAX_SUBSCRIPTIONS, PatternOption, SlowSubscriber};
 use crate::patterns::distributor::Distributor;
 use crate::patterns::headroom::Headroom;
 use crate::patterns::pipe_set::{DropReason, PipeSet};
@@ -29,7 +29,7 @@ pub(super) struct Publisher {
     headroom: Headroom,
     outbound: Distributor,
     /// Whether to wait instead of letting a full peer miss a message.
-    nodrop: bool,
+    waits: bool,
     /// Whether to send to the peers that did not subscribe.
     invert: bool,
     welcome: Option<Message>,
@@ -97,7 +97,7 @@ impl Default for Publisher {
             max_subscription_bytes: MAX_SUBSCRIPTION_BYTES,
             headroom: Headroom::default(),
             outbound: Distributor::default(),
-            nodrop: false,
+            waits: false,
             invert: false,
             welcome: None,
         }
@@ -228,7 +228,7 @@ impl Publisher {
             pipes.count_drop(None, DropReason::NoSubscriber);
             return Ok(());
         }
-        if self.nodrop {
+        if self.waits {
             // Gathered messages that are not in the pipes yet take room, too.
             pipes.publish_gathered();
             if !self.outbound.marked_have_room(pipes) {
@@ -248,15 +248,19 @@ impl Publisher {
         ids
     }
 
-    /// Without NODROP, nothing ever waits. With it, the topic of the next message is unknown, so a single full peer is
-    /// sufficient to return false. Otherwise a sender that waits until it may send would spin.
+    /// Without SLOW_SUBSCRIBER, nothing ever waits. If it says to wait, the topic of the next message is unknown, so a
+    /// single full peer is sufficient to return false. Otherwise a sender that waits until it may send would spin.
     pub(super) fn can_send(&self) -> bool {
-        !self.nodrop || self.outbound.all_have_room()
+        !self.waits || self.outbound.all_have_room()
     }
 
     pub(super) fn set(&mut self, option: &PatternOption) -> Result<()> {
         match option {
-            PatternOption::XpubNodrop(on) => self.nodrop = *on,
+            PatternOption::SlowSubscriber(then) => {
+                self.waits = *then == SlowSubscriber::Wait;
+                self.outbound
+                    .disconnect_full(*then == SlowSubscriber::Disconnect);
+            }
             PatternOption::MaxSubscriptions(most) => self.max_subscriptions = *most,
             PatternOption::MaxSubscriptionBytes(most) => self.max_subscription_bytes = *most,
             PatternOption::InvertMatching(on) => self.invert = *on,

@@ -178,6 +178,7 @@ pub(super) static RADIO: PatternSpec = PatternSpec {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::options::SlowSubscriber;
     use crate::patterns::rig::Rig;
 
     fn join(group: &str) -> Message {
@@ -268,7 +269,8 @@ mod tests {
     #[test]
     fn with_nodrop_a_full_member_makes_the_sender_wait() {
         let mut rig = Rig::with_hwm(&RADIO, 1);
-        rig.set(PatternOption::XpubNodrop(true)).unwrap();
+        rig.set(PatternOption::SlowSubscriber(SlowSubscriber::Wait))
+            .unwrap();
         let id = member(&mut rig, &["g"]);
         send(&mut rig, "g", "1");
         let message = Message::from("2").with_group("g");

@@ -314,6 +314,7 @@ pub(super) static REQ: PatternSpec = PatternSpec {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::options::SlowSubscriber;
     use crate::patterns::rig::{Rig, message};
 
     #[test]
@@ -584,7 +585,7 @@ mod tests {
         let id = rig.accept("");
         assert_eq!(rig.far_recv(id).unwrap(), [""]);
         assert_eq!(
-            rig.set(PatternOption::XpubNodrop(true)),
+            rig.set(PatternOption::SlowSubscriber(SlowSubscriber::Wait)),
             Err(ErrorKind::Invalid)
         );
     }

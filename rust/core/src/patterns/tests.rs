@@ -1,5 +1,7 @@
 //! Properties of every pattern.
 
+use std::time::Duration;
+
 use bytes::Bytes;
 use zeroxide_proto::frame::FrameKind;
 
@@ -181,7 +183,7 @@ impl Dice {
     fn option(&mut self) -> PatternOption {
         let on = self.below(2) == 0;
         let body = Bytes::from_static(self.pick(&[&b""[..], b"a", b"ab", b"peer 1", b"\0"]));
-        match self.below(15) {
+        match self.below(16) {
             0 => PatternOption::Subscribe(body),
             1 => PatternOption::Unsubscribe(body),
             2 => PatternOption::InvertMatching(on),
@@ -192,10 +194,15 @@ impl Dice {
             7 => PatternOption::XpubVerbose(on),
             8 => PatternOption::XpubVerboser(on),
             9 => PatternOption::XpubManual(on),
-            10 => PatternOption::XpubNodrop(on),
+            10 => PatternOption::SlowSubscriber(self.pick(&[
+                SlowSubscriber::Drop,
+                SlowSubscriber::Wait,
+                SlowSubscriber::Disconnect,
+            ])),
             11 => PatternOption::XpubWelcomeMsg(body),
             12 => PatternOption::ReqCorrelate(on),
             13 => PatternOption::ReqRelaxed(on),
+            14 => PatternOption::MaxLag(on.then_some(Duration::from_millis(1))),
             _ => PatternOption::StreamNotify(on),
         }
     }

@@ -302,6 +302,7 @@ pub(super) static XPUB: PatternSpec = PatternSpec {
         ids::TOPICS_COUNT,
         ids::MAX_SUBSCRIPTIONS,
         ids::MAX_SUBSCRIPTION_BYTES,
+        ids::SLOW_SUBSCRIBER,
     ],
     ..PatternSpec::new(SocketType::Xpub, || Box::new(Xpub::default()))
 };

@@ -86,6 +86,10 @@ impl Pattern for Xsub {
         self.inbound.far_closed(pipes, id);
     }
 
+    fn withdrawn(&mut self, pipes: &mut PipeSet, id: PipeId) {
+        pipes.discard(id, DropReason::TooSlow);
+    }
+
     fn detach(&mut self, _: &mut PipeSet, id: PipeId) {
         self.subscriber.remove(id);
         self.upstream.remove(id);

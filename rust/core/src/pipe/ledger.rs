@@ -50,6 +50,12 @@ impl Pipe {
         )
     }
 
+    /// Number of messages written here that were neither handed to the kernel nor lost yet.
+    pub fn unsent(&self) -> u64 {
+        let (sent, lost) = self.sent_and_lost();
+        self.written.saturating_sub(sent + lost)
+    }
+
     /// Of the messages written here that were lost with a connection: how many certainly never reached the peer.
     pub fn never_arrived(&self) -> u64 {
         self.own().never_arrived.load(Ordering::Acquire)
@@ -82,6 +88,11 @@ impl Pipe {
     pub fn conflated(&self) -> (u64, u64) {
         let count = |end: &End| end.conflated.load(Ordering::Relaxed);
         (count(self.own()), count(self.far()))
+    }
+
+    /// Whether only the newest of the messages that the far end writes is kept.
+    pub fn keeps_newest(&self) -> bool {
+        self.far().slot.is_some()
     }
 
     /// Number of messages that the far end began to write and could not complete.

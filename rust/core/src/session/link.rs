@@ -34,7 +34,9 @@ impl Session {
         if self.has_ended() {
             return;
         }
-        self.notice_close(state, io);
+        if self.notice_close(state, io) {
+            return;
+        }
         self.check_revoked(state, io);
         self.check_driver(state, io.now());
         self.check_patience(state, io);
@@ -116,25 +118,33 @@ impl Session {
         }
     }
 
-    /// Begins to close if the socket has closed its end of the pipe. Only the queued messages are delivered then.
-    fn notice_close(&self, state: &mut State, io: &mut Reactor) {
+    /// Begins to close if the socket has closed its end of the pipe. Only the queued messages are delivered then. Returns
+    /// true if the session ends at once, because the socket has withdrawn them.
+    fn notice_close(&self, state: &mut State, io: &mut Reactor) -> bool {
         if state.closing.has_begun() {
-            return;
+            return false;
         }
         if let Some(pipe) = &state.pipe
             && pipe.is_far_closed()
         {
-            if pipe.far_gave_up() && state.connecter.is_some() {
-                return self.start_over(state, io);
+            let withdrew = pipe.far_withdrew();
+            if (withdrew || pipe.far_gave_up()) && state.connecter.is_some() {
+                self.start_over(state, io);
+                return false;
+            }
+            if withdrew {
+                self.finish(state, io);
+                return true;
             }
             let deadline = pipe
                 .far_linger()
                 .and_then(|linger| io.now().checked_add(linger));
             state.closing = state.closing.next(deadline);
         }
+        false
     }
 
-    /// Disconnects from a peer that the pattern refuses, and tries again later with a new pipe.
+    /// Disconnects from a peer that the pattern drops, and tries again later with a new pipe.
     fn start_over(&self, state: &mut State, io: &mut Reactor) {
         self.drop_stream(state, io);
         state.pipe = None;

@@ -26,8 +26,8 @@ pub enum Attempt<T, M = ()> {
     Done(T),
     /// The call would have to wait for a peer. A send returns its message.
     WouldBlock(M),
-    /// Another thread is using the socket. Release every lock that the other thread may be waiting for, then make the
-    /// ordinary call.
+    /// Another thread is using the socket, or there is an error that the ordinary call returns, and only once. Release every
+    /// lock that another thread may be waiting for, then make the ordinary call.
     Contended(M),
     /// The call failed.
     Failed(Error),
@@ -217,7 +217,7 @@ impl SocketInternals for Socket {
         match core.recv_now(&mut state, message) {
             Ok(_) => Attempt::Done(()),
             Err(error) if error.kind() == ErrorKind::Again => Attempt::WouldBlock(()),
-            Err(error) => Attempt::Failed(error),
+            Err(error) => failed(&mut state, error),
         }
     }
 
@@ -366,7 +366,17 @@ impl Socket {
         match core.recv_now(&mut state, &mut message) {
             Ok(source) => Attempt::Done(finish(&mut state, message, source)),
             Err(error) if error.kind() == ErrorKind::Again => Attempt::WouldBlock(()),
-            Err(error) => Attempt::Failed(error),
+            Err(error) => failed(&mut state, error),
         }
     }
+}
+
+/// A failed attempt to receive. Callers may try again in another way, so an error that is returned once must not get lost.
+#[cold]
+fn failed<T>(state: &mut State, error: Error) -> Attempt<T> {
+    if error.kind() == ErrorKind::TooSlow {
+        state.pattern.put_off(error);
+        return Attempt::Contended(());
+    }
+    Attempt::Failed(error)
 }

@@ -303,7 +303,12 @@ impl Core {
             let mut message = Message::new();
             match state.pattern.recv(&mut state.pipes, &mut message) {
                 Ok(id) => batch.push(finish(state, message, Source::Pipe(id))),
-                Err(_) => break,
+                Err(error) => {
+                    if error.kind() != ErrorKind::Again {
+                        state.pattern.put_off(error);
+                    }
+                    break;
+                }
             }
         }
         state.rhythm.note_run(batch.len());

@@ -233,9 +233,17 @@ impl Core {
     ) -> Result<Option<u64>> {
         let side = Side::Connecting;
         let is_local = transport.is_local();
+        // Dropped without the lock, because this can end other pipes.
+        let _left;
         let (source, port) = {
             let mut state = self.lock_open()?;
             self.process(&mut state);
+            let State {
+                endpoints, origins, ..
+            } = &mut *state;
+            _left = endpoints.take_left(text, |source| {
+                origins.values().any(|pipe| pipe.source == source)
+            });
             if self.spec().single_connect && state.endpoints.is_connected(text) {
                 return Ok(None);
             }

@@ -140,6 +140,20 @@ impl Endpoints {
         });
     }
 
+    /// Removes the connects to a socket of this context that has left: they are not retried.
+    pub(super) fn take_left(
+        &mut self,
+        endpoint: &str,
+        has_pipe: impl Fn(u64) -> bool,
+    ) -> Vec<Entry> {
+        let has_left = |entry: &mut Entry| {
+            entry.given == endpoint
+                && matches!(entry.what, What::Connected { is_local: true, .. })
+                && !has_pipe(entry.source)
+        };
+        self.entries.extract_if(.., has_left).collect()
+    }
+
     pub(super) fn is_connected(&self, endpoint: &str) -> bool {
         let connects = |call: &Pending| call.connects_to.as_deref() == Some(endpoint);
         let is_connected = |entry: &Entry| entry.is_connect() && entry.given == endpoint;

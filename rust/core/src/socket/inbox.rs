@@ -11,7 +11,7 @@ use zeroxide_queue::mpsc::Batch;
 use super::core::{Core, State};
 use super::post::Post;
 use crate::monitor::{EventKind, MonitorEvent, Party};
-use crate::patterns::{DropReason, PatternSpec, Priority};
+use crate::patterns::{DoomReason, DropReason, PatternSpec, Priority};
 use crate::pipe::{Limit, Pipe, PipeEvent, PipeId, PipeOwner};
 use crate::port::{Origin, SocketPort};
 use crate::sys::sync::atomic::{Ordering, fence};
@@ -77,6 +77,9 @@ impl Core {
         pipe.set_limit_out(Limit::outbound(&state.options));
         pipe.set_limit_in(Limit::inbound(&state.options));
         let id = state.pipes.insert(pipe, endpoint, origin.side);
+        if origin.local {
+            state.pipes.note_local(id);
+        }
         state.origins.insert(id, origin);
         state.out_event = true;
         let priority = state.endpoints.priority(origin.source);
@@ -130,9 +133,12 @@ impl Core {
             self.unread.store(state.unread.len(), Ordering::Relaxed);
         }
         if let Some(removed) = state.pipes.remove(id) {
-            state
-                .totals
-                .retire(&removed.pipe, origin.is_some_and(|origin| origin.local));
+            let local = origin.is_some_and(|origin| origin.local);
+            state.totals.retire(&removed.pipe, local);
+            if removed.doomed == Some(DoomReason::TooSlow) && !local {
+                let lost = removed.pipe.unsent();
+                state.totals.dropped.add(DropReason::TooSlow, lost);
+            }
             if let Some(linger) = state.options.linger {
                 removed.pipe.set_linger(Some(linger));
             }
@@ -140,7 +146,11 @@ impl Core {
                 let event = MonitorEvent::new(EventKind::Disconnected, 0, &removed.endpoint);
                 let party = Party::of(removed.pipe.peer());
                 self.emit(event.because(reason).about(&party));
-                removed.pipe.give_up();
+                if reason.loses_queue() {
+                    removed.pipe.withdraw();
+                } else {
+                    removed.pipe.give_up();
+                }
             }
         }
     }
@@ -178,7 +188,7 @@ fn on_event(spec: &PatternSpec, state: &mut State, id: PipeId, event: PipeEvent)
         }
         PipeEvent::Closed => {
             if pipes.get(id).is_some_and(|pipe| pipe.far_withdrew()) {
-                pipes.discard(id, DropReason::Stale);
+                pattern.withdrawn(pipes, id);
             }
             pattern.far_closed(pipes, id);
             // A socket type that cannot receive never reads to the end of the pipe.

@@ -36,6 +36,9 @@ impl Socket {
             ) {
                 core.settle(state);
             }
+            if core.spec().timed {
+                core.set_alarm(state);
+            }
         }
         match id {
             ids::SNDHWM | ids::SNDHWM_BYTES => limit_out(&mut state),
