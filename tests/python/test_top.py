@@ -82,7 +82,8 @@ def test_every_observable_program_is_found(start):
     assert program["command"].endswith("-c") or "-c" in program["command"]
     pull, push = socket_of(program, "PULL"), socket_of(program, "PUSH")
     assert (pull["received"], push["sent"], push["routing_id"]) == (1, 1, "sender")
-    assert pull["rates"]["received"] == 0.0
+    # They are None if a busy machine has kept the program from answering before.
+    assert pull["rates"] is None or pull["rates"]["received"] == 0.0
     assert found["collectors"] == [] and found["problems"] == {}
 
 
@@ -96,16 +97,20 @@ def test_programs_are_named_by_pid_or_endpoint(start):
 def test_rates_are_those_of_the_interval(start):
     program = start()
     with Command("top", program.pid, "--json", "--interval", 0.1) as top:
-        before = _next(top)["programs"][0]["time"]
-        program.stdin.write("abc\n" * 5)
-        program.stdin.flush()
-        # The messages are in one interval or in several: rates times seconds are messages.
-        sent = 0.0
-        while sent < 4.5:
-            [found] = _next(top)["programs"]
-            sent += socket_of(found, "PUSH")["rates"]["sent"] * (found["time"] - before)
-            before = found["time"]
-        assert round(sent) == 5
+        before = None
+        seen = 0
+        while seen < 5:
+            program.stdin.write("abc\n" * 5)
+            program.stdin.flush()
+            found = [(found["time"], socket_of(found, "PUSH")) for found in _next(top)["programs"]]
+            # A program that a busy machine has kept from answering is left out, and has no rates after that.
+            if found and before and (rates := found[0][1]["rates"]):
+                (now, push), (then, push_before) = found[0], before[0]
+                more = push["sent"] - push_before["sent"]
+                # Rates times seconds are messages. Rates have one decimal.
+                assert abs(rates["sent"] * (now - then) - more) <= 0.06 * (now - then)
+                seen += more
+            before = found
 
 
 def test_the_socket_of_a_program_in_a_container_stays(home):

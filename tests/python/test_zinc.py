@@ -163,13 +163,13 @@ def test_confirmations_come_from_the_host(sites) -> None:
 
 
 def test_a_late_endpoint_joins_anywhere_in_the_tree(sites) -> None:
-    host = sites("host", breadth=1)
-    inner = sites("inner", host.endpoint.address, breadth=1)
+    host = sites("host", breadth=1, timing=CALM)
+    inner = sites("inner", host.endpoint.address, breadth=1, timing=CALM)
     inner.until_joined("host", "inner")
     for number, word in enumerate(words("early")):
         (host, inner)[number % 2].write(word)
     # The host has no room, and refers it to the other one.
-    late = sites("late", host.endpoint.address, breadth=1)
+    late = sites("late", host.endpoint.address, breadth=1, timing=CALM)
     late.until_joined("host", "inner", "late")
     late.until_it_has(words("early"))
     assert late.endpoint.members[2].parent == inner.endpoint.id
@@ -287,6 +287,13 @@ def test_the_tour() -> None:
     ]
 
 
+def new_host(line: str) -> str:
+    """The name in a line of the demo."""
+    name, _, rest = line.partition(" ")
+    assert (name in ("Ann", "Ben", "Cleo"), rest) == (True, "is the host now.\n"), line
+    return name
+
+
 def test_the_demo_kills_a_host_for_each_line() -> None:
     command = [sys.executable, "-u", "-m", "examples.zinc", "--members", "3", "--no-browser"]
     with subprocess.Popen(
@@ -296,7 +303,10 @@ def test_the_demo_kills_a_host_for_each_line() -> None:
         assert [line.split()[0] for line in lines] == ["Ann", "Ben", "Cleo", "Enter"]
         demo.stdin.write("\n")
         demo.stdin.flush()
-        assert demo.stdout.readline() == "Ann was killed.\n"
-        assert demo.stdout.readline() in ("Ben is the host now.\n", "Cleo is the host now.\n")
+        # On a busy machine, others may have taken the host for dead before.
+        host = "Ann"
+        while (line := demo.stdout.readline()) != f"{host} was killed.\n":
+            host = new_host(line)
+        assert new_host(demo.stdout.readline()) != host
         demo.stdin.close()
         assert demo.wait(PATIENCE) == 0
