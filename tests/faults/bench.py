@@ -31,7 +31,7 @@ server = context.socket(zmq.ROUTER)
 server.linger = 0
 server.backlog = 4096
 {options}
-server.bind("tcp://127.0.0.1:*")
+server.bind({bind!r})
 endpoint = server.last_endpoint.decode()
 
 def echo():
@@ -177,11 +177,12 @@ class Scene:
         options: str = "",
         client: dict[str, Any] | None = None,
         copy: bool = True,
+        bind: str = "tcp://127.0.0.1:*",
         **given: Any,
     ) -> None:
         self.bench = bench
         self.subject = bench.subject(**given)
-        self.endpoint = self.subject.run(ECHO.format(options=options, copy=copy))
+        self.endpoint = self.subject.run(ECHO.format(options=options, copy=copy, bind=bind))
         self._options = client or {}
         self.client = self.connect()
         # Whatever is made at the first use exists before anything is counted.

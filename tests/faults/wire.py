@@ -46,7 +46,8 @@ def ready(kind: bytes, name: bytes | None = None) -> bytes:
 
 
 def address(endpoint: str) -> tuple[str, int]:
-    host, port = endpoint.removeprefix("tcp://").rsplit(":", 1)
+    """The host and port of an endpoint with a scheme, and perhaps with a path."""
+    host, port = endpoint.split("://", 1)[1].split("/", 1)[0].rsplit(":", 1)
     return host, int(port)
 
 

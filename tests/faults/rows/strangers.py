@@ -7,7 +7,7 @@ import time
 
 from .. import wire
 from ..bench import PATIENCE_S, Bench
-from ..row import check, row
+from ..row import Skipped, check, row
 
 MIB = 1 << 20
 
@@ -74,6 +74,43 @@ def http_request(bench: Bench) -> None:
         wire.hang_up(stream)
         check(wire.closed(stream, PATIENCE_S), "the connection stays open")
         stream.close()
+    scene.ends_well()
+
+
+UPGRADE = (
+    b"GET / HTTP/1.1\r\nHost: x\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
+    b"Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13\r\n"
+    b"Sec-WebSocket-Protocol: ZWS2.0/NULL\r\n\r\n"
+)
+
+
+@row()
+def strangers_at_websockets(bench: Bench) -> None:
+    """Truncated, endless and ordinary HTTP requests and frames of any kind at a ws:// endpoint: the connection ends, for
+    less than 32 MiB."""
+    if not bench.zmq.has("ws"):
+        raise Skipped(f"{bench.module} has no ws://")
+    scene = bench.echo(bind="ws://127.0.0.1:*")
+    for number in range(bench.amount(100, 3000)):
+        stream = wire.dial(scene.endpoint)
+        if number % 2:
+            wire.shout(stream, UPGRADE + bench.random.randbytes(bench.random.randrange(300)))
+        else:
+            wire.shout(stream, UPGRADE[: number % len(UPGRADE)])
+        wire.hang_up(stream)
+        check(wire.closed(stream, PATIENCE_S), "the connection stays open")
+        stream.close()
+    for endless in (b"GET / HTTP/1.1\r\n" + b"X: y\r\n" * 1_000_000, b"GET /" + b"x" * (8 * MIB)):
+        stream = wire.dial(scene.endpoint)
+        wire.shout(stream, endless)
+        check(wire.closed(stream, PATIENCE_S), "an endless request is read")
+        stream.close()
+    frame = b"\x82\xff" + struct.pack(">Q", (1 << 63) - 1) + bytes(1000)
+    stream = wire.dial(scene.endpoint)
+    wire.shout(stream, UPGRADE + frame)
+    scene.others_are_served()
+    check(scene.grown() < 32 * MIB, "requests cost more than 32 MiB")
+    stream.close()
     scene.ends_well()
 
 
