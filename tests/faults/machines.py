@@ -2,10 +2,19 @@
 
 import itertools
 import os
+import shutil
 import subprocess
 import sys
 import textwrap
+from pathlib import Path
 from typing import Any
+
+
+def forget(process: int) -> None:
+    """Removes the machines of a process that was killed."""
+    for place in Path("/run/netns").glob(f"zx{process}-*"):
+        subprocess.run(["ip", "netns", "del", place.name], capture_output=True)
+        shutil.rmtree(Path("/etc/netns") / place.name, ignore_errors=True)
 
 
 class Machines:

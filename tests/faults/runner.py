@@ -14,6 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
+from .machines import forget
 from .row import Row
 
 HERE = Path(__file__).resolve().parent
@@ -54,6 +55,7 @@ def run(row: Row, module: str, seed: int, full: bool) -> Result:
         output, complaints = process.communicate()
     finally:
         _kill(process.pid)
+        forget(process.pid)
     outcome, text = _read(output, process.returncode)
     if late:
         outcome, text = "fail", f"the row did not end within {row.seconds} s"

@@ -1,6 +1,7 @@
 """The quick rows of the fault matrix (`tests/faults`), and the harness itself, on bindings that are broken on purpose."""
 
 import dataclasses
+import os
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -48,6 +49,16 @@ def test_a_broken_binding_fails(source, tmp_path, monkeypatch):
     row = dataclasses.replace(ROWS["term-with-messages-left"], seconds=2)
     result = run(row, "brokenmq", 1, False)
     assert result.outcome == "fail" and BROKEN[source] in result.text, result
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="network namespaces need root")
+def test_the_machines_of_a_row_that_is_killed_are_removed(machines):
+    before = set(os.listdir("/run/netns"))
+    row = dataclasses.replace(all_rows()["unplugged-cable"], seconds=2)
+    assert run(row, "zeroxide", 1, False).outcome == "fail"
+    # Other tests may have machines of their own meanwhile.
+    named = [name for name in set(os.listdir("/run/netns")) - before if name.startswith("zx")]
+    assert not [name for name in named if not os.path.exists(f"/proc/{name[2:].split('-')[0]}")]
 
 
 def test_the_page_gets_the_table(tmp_path):
