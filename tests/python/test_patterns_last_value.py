@@ -102,7 +102,7 @@ def test_last_values_survive_their_publisher_and_a_cache_its_death(
     assert late.recv_multipart() == [b"A", b"value"]
 
     cache.kill()
-    peers.start(f"{form}LastValueCache", **endpoints)
+    cache = peers.start(f"{form}LastValueCache", **endpoints)
     publisher = context.socket(zmq.PUB)
     publisher.connect(endpoints["publishers"])
     synchronise(publisher, first, b"A")
@@ -110,6 +110,15 @@ def test_last_values_survive_their_publisher_and_a_cache_its_death(
     assert first.recv_multipart() == [b"A", b"again"]
     late = subscriber(context, zmq, endpoints["subscribers"], b"A")
     assert late.recv_multipart() == [b"A", b"again"]
+
+    # A value waits for a cache that is silent.
+    cache.stop()
+    publisher.send_multipart([b"A", b"later"])
+    latest = subscriber(context, zmq, endpoints["subscribers"], b"A")
+    assert not first.poll(0)
+    cache.resume()
+    assert first.recv_multipart() == [b"A", b"later"]
+    assert latest.recv_multipart()[0] == b"A"
 
 
 def test_a_cache_as_large_as_it_may_be_reaches_a_subscriber(context, zmq):

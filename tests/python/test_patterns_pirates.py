@@ -424,6 +424,22 @@ def test_simple_pirate_survives_a_killed_worker(peers, directory, form):
 
 
 @FORMS
+def test_simple_pirate_survives_a_silent_worker(peers, directory, form):
+    front, back = f"ipc://{directory}/front", f"ipc://{directory}/back"
+    peers.start(f"{form}SimplePirateQueue", frontend=front, backend=back)
+    first = peers.start(f"{form}SimplePirateWorker", "first", endpoint=back)
+    assert ask(form, front, b"1") == [b"first", b"1"]
+    first.stop()
+    request = Background(ask, form, front, b"2")
+    peers.start(f"{form}SimplePirateWorker", "second", endpoint=back)
+    assert request.result() == [b"second", b"2"]
+    # The queue does not notice that the worker was silent, and uses it again when it has replied.
+    first.resume()
+    numbers = itertools.count(3)
+    eventually(lambda: ask(form, front, b"%d" % next(numbers))[0] == b"first")
+
+
+@FORMS
 def test_paranoid_pirate_survives_killed_and_silent_workers(peers, directory, form):
     front, back = f"ipc://{directory}/front", f"ipc://{directory}/back"
     peers.start(f"{form}ParanoidPirateQueue", frontend=front, backend=back, **BEATS)

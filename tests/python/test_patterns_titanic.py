@@ -218,8 +218,8 @@ def test_titanic_survives_the_death_of_all_peers(peers, directory, tmp_path, for
         times = {"timeout": 500, "retry": 100}
         return peers.start(f"{form}TitanicServer", folder=str(tmp_path / "spool"), **mdp, **times)
 
-    def call(method, *arguments):
-        options = {"version": version, "timeout": 500, "attempts": None}
+    def call(method, *arguments, attempts=None):
+        options = {"version": version, "timeout": 500, "attempts": attempts}
         if not form:
             with patterns.TitanicClient(endpoint, **options) as client:
                 return getattr(client, method)(*arguments)
@@ -244,8 +244,15 @@ def test_titanic_survives_the_death_of_all_peers(peers, directory, tmp_path, for
     peers.start(f"{form}MajordomoWorker", "worker", **worker)
     assert eventually(lambda: call("fetch", name)) == [b"worker", b"1"]
     titanic.kill()
-    start_titanic()
+    titanic = start_titanic()
     assert call("fetch", name) == [b"worker", b"1"]
+    # A request to a server that is silent is repeated until it is not.
+    titanic.stop()
+    fetching = Background(call, "fetch", name)
+    with pytest.raises(patterns.NoReply):
+        call("fetch", name, attempts=1)
+    titanic.resume()
+    assert fetching.result() == [b"worker", b"1"]
     call("discard", name)
     with pytest.raises(patterns.UnknownRequest, match=name):
         call("fetch", name)
