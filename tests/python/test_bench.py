@@ -181,6 +181,28 @@ def test_between_two_sides(bench, listener):
         assert set(measured(out)) == set(expected)
 
 
+BENCH = """
+from zeroxide.cli import main
+
+sys.stdout.reconfigure(line_buffering=True)
+sys.stderr = sys.stdout
+sys.exit(main(["bench", *sys.argv[1:]]))
+"""
+
+
+def test_between_two_machines(machines):
+    machines.cable()
+    machines.plug_in()
+    place = "tcp://10.77.0.1:5555"
+    listening = machines.start(machines.place, "zeroxide", BENCH, "--listen", place)
+    line = f"bound to {place}; measured sockets at tcp://10.77.0.1:5556\n"
+    assert listening.stdout.readline() == line
+    arguments = map(str, ("--connect", place, *SHORTEST, "--json"))
+    connecting = machines.start(machines.home, "zeroxide", BENCH, *arguments)
+    results = measured(connecting.stdout.read())
+    assert set(results) == {("tcp", "PUSH/PULL", 64), ("tcp", "REQ/REP", 64)}
+
+
 def test_next_port_is_used(bench, directory):
     endpoint = lasting_endpoint()
     port = int(endpoint.rpartition(":")[2])
