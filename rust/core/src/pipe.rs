@@ -174,7 +174,7 @@ struct End {
     /// Of the messages this end wrote: how many the far side handed to the kernel, and how many it lost.
     sent: AtomicU64,
     lost: AtomicU64,
-    /// Of the lost messages: how many certainly never reached the peer.
+    /// How many messages this end had written up to the last one that certainly never reached its peer.
     never_arrived: AtomicU64,
     wants_sent: Doorbell,
     /// Of the messages this end wrote: how many a newer one replaced in the slot, and how many were never completed.

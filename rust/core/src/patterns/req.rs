@@ -43,8 +43,8 @@ struct Waiting {
     reply: Option<Message>,
     /// The request, unless it is too large to be kept.
     request: Option<Message>,
-    /// The number of earlier messages to `from` that never arrived.
-    missed: u64,
+    /// The number of the request among the messages to `from`.
+    place: u64,
     /// Whether the request did not arrive, and there was no other peer to ask.
     is_back: bool,
 }
@@ -113,7 +113,7 @@ impl Req {
         }
         let Some(pipe) = pipes.get(id) else { return };
         let unread = pipe.is_far_closed() && pipe.queued_out() > 0;
-        if pipe.never_arrived() > waiting.missed || unread {
+        if pipe.never_arrived() == waiting.place || unread {
             pipe.count_resent();
             waiting.is_back = true;
             self.ask_again(pipes);
@@ -132,7 +132,7 @@ impl Req {
         if pipes.write_behind(to, envelope(waiting.number), &mut request.clone()) {
             self.outbound.took();
             waiting.from = to;
-            waiting.missed = missed(pipes, to);
+            waiting.place = written(pipes, to);
             waiting.is_back = false;
         }
     }
@@ -157,8 +157,9 @@ fn request_comes_first() -> Error {
     Error::with(ErrorKind::Fsm, text)
 }
 
-fn missed(pipes: &mut PipeSet, id: PipeId) -> u64 {
-    pipes.get(id).map_or(0, |pipe| pipe.never_arrived())
+/// How many messages have been written for a peer.
+fn written(pipes: &mut PipeSet, id: PipeId) -> u64 {
+    pipes.get(id).map_or(0, |pipe| pipe.written().0)
 }
 
 /// A copy of a request that shares no memory with it.
@@ -227,7 +228,6 @@ impl Pattern for Req {
         pipes.discard(to, DropReason::Stale);
         let number = self.correlate.then(|| self.next_number.to_ne_bytes());
         let request = kept(message);
-        let missed = missed(pipes, to);
         if !pipes.write_behind(to, envelope(number), message) {
             return Err(Error::new(ErrorKind::Again));
         }
@@ -238,7 +238,7 @@ impl Pattern for Req {
             number,
             reply: None,
             request,
-            missed,
+            place: written(pipes, to),
             is_back: false,
         });
         Ok(())
@@ -553,6 +553,27 @@ mod tests {
         rig.far_send(id, [&request.head()[..], b"", b"r"]);
         rig.settle();
         assert_eq!(rig.recv().unwrap(), ["r"]);
+    }
+
+    #[test]
+    fn a_request_that_was_not_lost_is_not_asked_again_for_an_earlier_one() {
+        let mut rig = Rig::new(&REQ);
+        rig.set(PatternOption::ReqRelaxed(true)).unwrap();
+        rig.set(PatternOption::ReqCorrelate(true)).unwrap();
+        let id = rig.connect();
+        rig.ready(id, "");
+        rig.send(["first"]).unwrap();
+        assert!(rig.far_recv(id).is_some());
+        // This one is still in the queue when the first one is lost with the connection.
+        rig.send(["second"]).unwrap();
+        rig.far_loses(id, 1, 1);
+        rig.disconnected(id);
+        rig.ready(id, "");
+        assert!(
+            rig.far_recv(id)
+                .is_some_and(|request| request[2] == "second")
+        );
+        assert_eq!(rig.far_recv(id), None);
     }
 
     #[test]

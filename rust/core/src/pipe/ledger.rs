@@ -23,12 +23,13 @@ impl Pipe {
     }
 
     /// Records the loss of a connection: `stranded` of the far end's messages had not been handed to the kernel, and
-    /// `unheard` had been but did not reach the peer. `never_arrived` of them certainly never reached the peer.
+    /// `unheard` had been but did not reach the peer. `never_arrived` of them, the last ones, certainly never reached the peer.
     pub fn account_lost(&self, stranded: u64, unheard: u64, never_arrived: u64) {
         self.far().sent.fetch_sub(unheard, Ordering::Release);
-        self.far()
-            .never_arrived
-            .fetch_add(never_arrived, Ordering::Release);
+        if never_arrived > 0 {
+            // The last messages that were read here are among them.
+            self.far().never_arrived.store(self.read, Ordering::Release);
+        }
         self.far()
             .lost
             .fetch_add(stranded + unheard, Ordering::Release);
@@ -56,7 +57,8 @@ impl Pipe {
         self.written.saturating_sub(sent + lost)
     }
 
-    /// Of the messages written here that were lost with a connection: how many certainly never reached the peer.
+    /// How many messages had been written here up to the last one that certainly never reached its peer; 0 if none was
+    /// lost.
     pub fn never_arrived(&self) -> u64 {
         self.own().never_arrived.load(Ordering::Acquire)
     }
