@@ -8,7 +8,7 @@ use std::net::TcpStream;
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use common::raw::{self, LONG};
+use common::raw::{self, COMMAND, LONG};
 use common::{Monitor, SocketExt, Watchdog, socket, until};
 use zeroxide::{Context, DropReason, EventKind, Socket, SocketType, Value, Wait, ids};
 
@@ -339,4 +339,33 @@ fn a_greedy_peer_does_not_silence_the_other_sockets() {
         ask(&req, 2000);
     }
     assert_eq!(pull.stats().unwrap().queued_in, 8);
+}
+
+#[test]
+fn properties_of_peers_count() {
+    let _watchdog = Watchdog::new("properties_of_peers_count");
+    let context = context(4 * MIB);
+    let (pull, endpoint) = bound(&context);
+    let failures = pull.event_stream(EventKind::AcceptFailed as u32).unwrap();
+    let mut ready = raw::ready("PUSH");
+    ready.extend(b"\x01X");
+    ready.extend(60_000_u32.to_be_bytes());
+    ready.resize(ready.len() + 60_000, b'x');
+    let ready = raw::frame(COMMAND, &ready);
+    let (mut peers, mut failure) = (Vec::new(), None);
+    while failure.is_none() {
+        let mut peer = raw::dial(&endpoint);
+        peer.write_all(&raw::greeting()).unwrap();
+        peer.write_all(&ready).unwrap();
+        peers.push(peer);
+        // The properties count once the handshake has succeeded.
+        until(|| {
+            failure = failures.next(Wait::Dont).ok().flatten();
+            failure.is_some() || pull.peers() == peers.len()
+        });
+        assert!(peers.len() < 400, "nothing limits the properties");
+    }
+    let failure = failure.unwrap();
+    assert!(failure.reason.unwrap().contains("MEMORY_BUDGET"));
+    assert!(pull.peers() < 90, "{}", pull.peers());
 }

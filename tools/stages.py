@@ -214,8 +214,9 @@ def cargo_deny(runner: Runner) -> None:
 
 
 def licences(runner: Runner) -> None:
-    """Checks the licences of all crates, also where cargo-deny is not installed."""
+    """Checks the licences of all crates, also where cargo-deny is not installed, and the list of them."""
     runner.sh(PYTHON, "tools/licences.py")
+    runner.sh(PYTHON, "tools/sbom.py")
 
 
 def bench_smoke(runner: Runner) -> None:

@@ -191,6 +191,7 @@ def test_a_flood_of_tuples_has_a_bound_and_keeps_the_own_ones() -> None:
     for number in range(MAX_TUPLES + 100):
         machine.handle_client(b"client", [published(f"{number}", "v")], 0.0)
     assert len(machine._tuples) == MAX_TUPLES
+    assert machine.dropped == 101
     for number in range(200):
         frame = published(f"large {number}", "v" * (MAX_FRAME - 100))
         machine.handle_client(b"client", [frame], 0.0)
@@ -205,6 +206,7 @@ def test_clients_have_a_bound() -> None:
     for number in range(MAX_CLIENTS + 100):
         machine.handle_client(b"%d" % number, [HELLO], 0.0)
     assert len(machine._clients) == MAX_CLIENTS
+    assert machine.dropped == 100
 
 
 def test_a_client_that_did_not_say_hello_gets_invalid() -> None:

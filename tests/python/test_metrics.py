@@ -8,7 +8,7 @@ import threading
 from urllib.request import Request, urlopen
 
 import pytest
-from support import PATIENCE, run_script
+from support import PATIENCE, eventually, run_script
 
 pytestmark = pytest.mark.zeroxide_only
 
@@ -105,6 +105,17 @@ def test_text_in_labels_is_escaped(pair):
     snapshot["command"] = 'a "b" \\ \n c'
     families = parsed(metrics.openmetrics([snapshot]))
     assert values(families, "zeroxide_program_info", command=snapshot["command"]) == [1]
+
+
+def test_snapshots_have_the_memory_that_peers_use(pair):
+    _, push = pair
+    push.send(b"x" * 1_000_000)
+
+    def is_counted():
+        found = [context for context in metrics.snapshot()["contexts"] if context["sockets"]]
+        return any(1_000_000 < context["memory"] < context["memory_budget"] for context in found)
+
+    eventually(is_counted)
 
 
 def fetch(url, **headers):

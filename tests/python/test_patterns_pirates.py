@@ -12,6 +12,7 @@ from zeroxide.patterns._heartbeat import Backoff
 from zeroxide.patterns._paranoid_pirate import ParanoidQueueMachine, ParanoidWorkerMachine
 from zeroxide.patterns._retrying import LINK, RetryMachine
 from zeroxide.patterns._simple_pirate import SimpleQueueMachine, SimpleWorkerMachine
+from zeroxide.patterns._worker import MAX_REQUESTS
 
 pytestmark = pytest.mark.zeroxide_only
 
@@ -202,6 +203,18 @@ def test_paranoid_worker_waits_longer_before_each_new_connection():
     worker.handle_message("queue", [b"\x02"], now)
     worker.handle_timeout(now + 3000)
     assert worker.poll_timeout() == now + 3000 + 1000
+
+
+def test_a_limited_number_of_requests_waits_for_a_handler():
+    worker = ParanoidWorkerMachine(1000, 3, Backoff(1000, 4000), 0)
+    for number in range(MAX_REQUESTS + 5):
+        worker.handle_message("queue", [b"client", b"", b"%d" % number], 0)
+    assert worker.dropped == 5
+    taken = 0
+    while (found := worker.poll_request()) is not None:
+        worker.handle_reply(found, [b"reply"], 0)
+        taken += 1
+    assert taken == MAX_REQUESTS
 
 
 def test_paranoid_worker_has_no_reply_for_a_queue_that_died():

@@ -129,6 +129,7 @@ class GossipMachine:
                 self.handle_gone(client)
                 if len(self._clients) >= MAX_CLIENTS:
                     self.handle_gone(next(iter(self._clients)))
+                    self.dropped += 1
                 self._clients[client] = None
                 self._behind[client] = 0
             case GossipMessage(GossipKind.PING):
@@ -237,6 +238,7 @@ class GossipMachine:
                 self.dropped += 1
                 return
             self.forget(oldest)
+            self.dropped += 1
         self._store(key, _Tuple(value, now, is_own=False))
         self._news.append((key, value))
         self._spread(key, source)

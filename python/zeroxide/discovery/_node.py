@@ -185,7 +185,7 @@ class _Node:
 
     @property
     def dropped(self) -> int:
-        """How many messages and beacons were not what the protocol asks for, or found no room."""
+        """How many messages, beacons and tuples were not what the protocol asks for, or found no room."""
         return self._driver.dropped
 
     def peer(self, uuid: UUID) -> Peer | None:

@@ -125,6 +125,10 @@ class ContextSnapshot(TypedDict):
     """A number that no other context of the process has had."""
     io_threads: int
     """The number of its I/O threads."""
+    memory: int
+    """How many bytes its peers make it hold, as `MEMORY_BUDGET` counts them."""
+    memory_budget: int
+    """The limit of that; 0 for none."""
     sockets: list[SocketSnapshot]
     """Its sockets."""
 

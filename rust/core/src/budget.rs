@@ -1,8 +1,9 @@
 //! Limits what the peers of one context can make it hold together: the [`Budget`], and the [`Share`] of each
 //! connection.
 //!
-//! Three things count, each with the memory that it takes: bytes that were read and are not decoded, messages that are
-//! incomplete, and messages that the application has not received yet. Subscriptions do not count, because they have a
+//! Four things count, each with the memory that it takes: bytes that were read and are not decoded, messages that are
+//! incomplete, messages that the application has not received yet, and what a connection keeps of its peer and for the
+//! layers of its stream. Subscriptions do not count, because they have a
 //! limit per peer. A connection checks the budget when it has grown by [`STEP`], not for each message. Messages that
 //! the application receives are not subtracted at once: when the budget seems to be used up, all accounts are counted
 //! again.
@@ -61,6 +62,8 @@ pub(crate) struct Budget {
     /// The last check found memory for `used` up to this value.
     assured: AtomicU64,
     connections: AtomicU64,
+    /// The bytes that connections keep in addition to messages.
+    kept: AtomicU64,
     accounts: Mutex<Accounts>,
 }
 
@@ -123,6 +126,7 @@ pub(crate) enum Ruling {
 pub(crate) struct Share {
     budget: Arc<Budget>,
     look_at: u64,
+    kept: u64,
     inbound: Option<Inbound>,
     entry: Option<Box<Entry>>,
 }
@@ -141,6 +145,7 @@ impl Budget {
             used: AtomicU64::new(0),
             assured: AtomicU64::new(0),
             connections: AtomicU64::new(0),
+            kept: AtomicU64::new(0),
             accounts: Mutex::default(),
         })
     }
@@ -162,8 +167,13 @@ impl Budget {
             return true;
         }
         let count = self.count();
-        let modest = CONNECTION * (self.connections.load(Ordering::Relaxed) + 1);
+        let modest = self.fixed() + CONNECTION;
         count.used + CONNECTION <= limit || modest + count.left <= limit / 4
+    }
+
+    /// The bytes that all connections hold now, and the limit; 0 means that there is none.
+    pub(crate) fn usage(&self) -> (u64, u64) {
+        (self.count().used, self.limit.load(Ordering::Relaxed))
     }
 
     /// Returns the share of a new connection.
@@ -173,6 +183,7 @@ impl Budget {
         Share {
             budget: self.clone(),
             look_at: STEP,
+            kept: 0,
             inbound: None,
             entry: None,
         }
@@ -183,6 +194,12 @@ impl Budget {
         let left = mem::take(&mut self.accounts().left);
         let bytes = left.iter().map(|it| it.noted).sum::<u64>();
         self.used.fetch_sub(bytes, Ordering::Relaxed);
+    }
+
+    /// The memory that all connections take although they hold no messages.
+    fn fixed(&self) -> u64 {
+        let connections = self.connections.load(Ordering::Relaxed);
+        CONNECTION * connections + self.kept.load(Ordering::Relaxed)
     }
 
     fn accounts(&self) -> MutexGuard<'_, Accounts> {
@@ -254,7 +271,7 @@ impl Budget {
             return Count { used, ..count };
         }
         let mut count = Count {
-            used: CONNECTION * self.connections.load(Ordering::Relaxed),
+            used: self.fixed(),
             ..Count::default()
         };
         for (_, account) in &accounts.living {
@@ -309,6 +326,14 @@ impl Share {
             *entry.account.inbound() = self.inbound.clone();
         }
         self.forget_look();
+    }
+
+    /// Records what the connection keeps in addition to messages, in place of what it kept before.
+    pub(crate) fn keep(&mut self, bytes: u64) {
+        let change = bytes.wrapping_sub(self.kept);
+        self.kept = bytes;
+        self.budget.kept.fetch_add(change, Ordering::Relaxed);
+        self.budget.used.fetch_add(change, Ordering::Relaxed);
     }
 
     /// Whether it is time for a [`look`](Self::look). `gross` is what the connection has ever written to its pipe, plus
@@ -396,6 +421,7 @@ impl Share {
 
     /// Records that the connection has ended. Another one may follow.
     pub(crate) fn lost(&mut self) {
+        self.keep(0);
         if let Some(entry) = &mut self.entry {
             entry.pause = None;
             let held = entry.account.report(0, false);
@@ -469,7 +495,7 @@ fn rule(budget: &Budget, account: &Arc<Account>, open: u64, in_message: bool) ->
     if let Some(modest) = below(limit / 4 / connections) {
         return modest;
     }
-    let stays = count.begun + CONNECTION * connections;
+    let stays = count.begun + budget.fixed();
     if in_message && stays > common && budget.is_worst(account) {
         return (Ruling::End, 0);
     }
@@ -478,6 +504,7 @@ fn rule(budget: &Budget, account: &Arc<Account>, open: u64, in_message: bool) ->
 
 impl Drop for Share {
     fn drop(&mut self) {
+        self.keep(0);
         let budget = &self.budget;
         budget.connections.fetch_sub(1, Ordering::Relaxed);
         budget.used.fetch_sub(CONNECTION, Ordering::Relaxed);
@@ -623,6 +650,29 @@ mod tests {
         others.clear();
         drop(greedy);
         assert_eq!(budget.used.load(Ordering::Relaxed), 0);
+    }
+
+    #[test]
+    fn what_connections_keep_of_their_peers_counts() {
+        let budget = budget(4 * MIB);
+        let mut shares = Vec::new();
+        while budget.admits() {
+            let mut share = budget.join();
+            share.keep(STEP);
+            shares.push(share);
+            assert!(shares.len() < 100);
+        }
+        assert_eq!(shares.len() as u64, (4 * MIB).div_ceil(STEP + CONNECTION));
+        later(&budget);
+        assert_eq!(budget.count().used, budget.used.load(Ordering::Relaxed));
+        let Some(share) = shares.first_mut() else {
+            panic!("there are shares");
+        };
+        share.lost();
+        assert!(budget.admits());
+        shares.clear();
+        assert_eq!(budget.used.load(Ordering::Relaxed), 0);
+        assert_eq!(budget.kept.load(Ordering::Relaxed), 0);
     }
 
     #[test]

@@ -19,6 +19,7 @@ use crate::reactor::{End, EventHandler, Reactor, Token};
 use crate::registry::{LiveGuard, Registry};
 use crate::session::{Seed, Session};
 use crate::sys::errno;
+use crate::sys::limits;
 use crate::sys::selector::Readiness;
 use crate::sys::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use crate::transports::{ByteTransport, Listen, Stream};
@@ -38,6 +39,9 @@ const JOINING_MAX: usize = 1024;
 /// that only keep others out are not.
 const PROGRESS_MIN: usize = 64;
 const PROGRESS_TIME: Duration = Duration::from_millis(500);
+/// The descriptors of the process that no accepted connection may use: an eighth, and at most 64.
+const RESERVE_SHARE: u64 = 8;
+const RESERVE_MAX: u64 = 64;
 /// Interval of the checks whether there is room.
 const ROOM_PAUSE: Duration = Duration::from_millis(5);
 
@@ -214,6 +218,11 @@ impl Listener {
                 return pause(io, PAUSE);
             }
             match listen.accept() {
+                Ok(Some(stream)) if is_reserved(stream.id()) => {
+                    let text = "the last descriptors of this process are kept for the program";
+                    self.failed(&Error::with(ErrorKind::TooManySockets, text));
+                    return pause(io, PAUSE);
+                }
                 Ok(Some(stream)) => {
                     memory.accepted();
                     self.accepted(&stream);
@@ -331,6 +340,15 @@ impl Listener {
         }
         state.guard = None;
     }
+}
+
+/// Whether peers must not use a descriptor. The system gives the lowest number that is free, so a high number shows that
+/// few are left. The rest is for the program, which could otherwise open no file.
+fn is_reserved(descriptor: u64) -> bool {
+    limits::descriptors().is_some_and(|most| {
+        let reserve = RESERVE_MAX.min(most / RESERVE_SHARE);
+        descriptor >= most - reserve
+    })
 }
 
 impl Stage {

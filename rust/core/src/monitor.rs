@@ -81,10 +81,7 @@ pub struct Party {
 impl Party {
     /// The approximate number of bytes in the peer's address and announcements.
     fn size(&self) -> usize {
-        let properties = self.peer.iter().flat_map(|peer| &peer.properties);
-        let announced: usize = properties
-            .map(|(name, value)| PROPERTY_SIZE + name.len() + value.len())
-            .sum();
+        let announced = self.peer.as_deref().map_or(0, announced);
         self.address.len() + announced
     }
 
@@ -101,6 +98,14 @@ impl Party {
             peer,
         }
     }
+}
+
+/// The approximate number of bytes in a peer's announcements.
+pub(crate) fn announced(peer: &PeerInfo) -> usize {
+    let properties = peer.properties.iter();
+    properties
+        .map(|(name, value)| PROPERTY_SIZE + name.len() + value.len())
+        .sum()
 }
 
 impl MonitorEvent {

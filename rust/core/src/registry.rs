@@ -155,6 +155,9 @@ impl Registry {
     pub(crate) fn describe(&self, json: &mut Json, most_peers: usize) {
         json.number("id", self.serial);
         json.number("io_threads", self.inner().threads.len() as u64);
+        let (memory, budget) = self.budget.usage();
+        json.number("memory", memory);
+        json.number("memory_budget", budget);
         json.list("sockets", self.users(), |json, user| {
             user.describe(json, most_peers);
         });

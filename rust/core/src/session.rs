@@ -238,7 +238,11 @@ impl Session {
         });
         let mut state = session.lock();
         state.delivery = Some(Delivery::begin(&session.port));
-        state.share = Some(session.registry.budget.join());
+        let mut share = session.registry.budget.join();
+        if let Link::Layering { stream, .. } = &state.link {
+            share.keep(stream.layers_size());
+        }
+        state.share = Some(share);
         if let Some(pipe) = pipe {
             session.adopt(&mut state, pipe);
         }

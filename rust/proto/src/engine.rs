@@ -29,6 +29,8 @@ pub use crate::error::{CloseReason, ProtocolError};
 
 /// The time without traffic after which a connection releases its buffers.
 const TRIM_AFTER: Duration = Duration::from_secs(1);
+/// The default of [`EngineConfig::max_frames`].
+const MAX_FRAMES: usize = 64 * 1024;
 
 /// The settings of an engine.
 #[derive(Clone, Debug)]
@@ -97,7 +99,7 @@ impl EngineConfig {
             watch_again_ivl: Duration::from_secs(5),
             stall_ivl: Some(Duration::from_secs(60)),
             max_msg_size: None,
-            max_frames: 64 * 1024,
+            max_frames: MAX_FRAMES,
             in_batch: 64 * 1024,
             out_batch: 64 * 1024,
             random: system_random,

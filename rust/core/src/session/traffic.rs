@@ -13,7 +13,7 @@ use super::life::LifeEvent;
 use super::sides::{Inlet, InletEvent, Outlet, OutletEvent, Phase, PhaseEvent};
 use super::{Connection, Link, Session, State, pipe_pair};
 use crate::budget::{Holder, Ruling, Share};
-use crate::monitor::EventKind;
+use crate::monitor::{EventKind, announced};
 use crate::pace::{FLUSH_RUN, SLICES_MAX, WRITE_BUDGET, WRITE_MAX};
 use crate::patterns::{DropReason, Side};
 use crate::pipe::Pipe;
@@ -237,6 +237,9 @@ impl Session {
             descriptor,
             authenticated,
         );
+        if let Some(share) = &mut state.share {
+            share.keep(announced(&info) as u64 + up.stream.layers_size());
+        }
         self.party().peer = Some(info.clone());
         match warning {
             Some(warning) => self.emit_because(EventKind::HandshakeSucceeded, 0, warning),

@@ -31,6 +31,7 @@ pub(crate) mod datagram;
 pub(crate) mod errno;
 pub(crate) mod fork;
 pub(crate) mod interfaces;
+pub(crate) mod limits;
 pub(crate) mod local;
 pub(crate) mod memory;
 pub(crate) mod parting;

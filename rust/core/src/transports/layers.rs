@@ -13,6 +13,8 @@ use crate::sys::stream;
 
 /// The bytes that are read from the kernel at a time.
 const READ_SIZE: usize = 16 * 1024;
+/// The memory that a layer usually takes, which counts for MEMORY_BUDGET.
+const LAYER: u64 = 16 << 10;
 /// Reads in a row that may bring nothing for above, or not complete the handshake. A peer may send such bytes without
 /// end.
 const FRUITLESS_READS: usize = 8;
@@ -129,6 +131,11 @@ impl Layers {
     /// Puts a layer on top of the others.
     pub(super) fn push(&mut self, layer: Box<dyn Layer>) {
         self.stack.push(layer);
+    }
+
+    /// The memory that they usually take.
+    pub(super) fn size(&self) -> u64 {
+        LAYER * self.stack.len() as u64
     }
 
     /// Whether nothing is left to do for them.

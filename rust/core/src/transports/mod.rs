@@ -380,6 +380,11 @@ impl Stream {
             .is_some_and(|layers| layers.has_unsent())
     }
 
+    /// The memory that its layers usually take.
+    pub(crate) fn layers_size(&self) -> u64 {
+        self.layers.as_ref().map_or(0, |layers| layers.size())
+    }
+
     /// Whether a layer has to shake hands before the stream can be used.
     pub(crate) fn is_opening(&self) -> bool {
         self.layers
