@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
+use common::certificates::Authority;
 use common::{IpcName, SocketExt, Watchdog, address, inproc_name, socket, until};
 use zeroxide::{
     AllowList, Context, DropReason, ErrorKind, EventKind, EventStream, Events, Message, Socket,
@@ -32,14 +33,22 @@ fn speaking(context: &Context, socket_type: SocketType) -> Socket {
 
 /// A pair that is connected, over each transport and with either side bound.
 fn pairs(context: &Context, left: SocketType, right: SocketType, check: impl Fn(Socket, Socket)) {
+    let authority = Authority::new();
+    let identity = authority.issue(&["127.0.0.1"]);
     for bound in [0, 1] {
         let ipc = IpcName::new();
         for endpoint in [
             "tcp://127.0.0.1:*".to_owned(),
             ipc.endpoint(),
             inproc_name(),
+            "ws://127.0.0.1:*/path".to_owned(),
+            "tls+tcp://127.0.0.1:*".to_owned(),
+            "wss://127.0.0.1:*".to_owned(),
         ] {
             let pair = [speaking(context, left), speaking(context, right)];
+            pair[bound].bytes(ids::WSS_CERT_PEM, identity.certificate.as_bytes());
+            pair[bound].bytes(ids::WSS_KEY_PEM, identity.key.as_bytes());
+            pair[1 - bound].bytes(ids::WSS_TRUST_PEM, authority.certificate.as_bytes());
             let endpoint = pair[bound].bind(&endpoint).unwrap();
             pair[1 - bound].connect(&endpoint).unwrap();
             for socket in &pair {

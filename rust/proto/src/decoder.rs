@@ -7,6 +7,7 @@ use crate::framing::v2::MORE;
 use crate::framing::{Framing, Header, sp, v1, v2};
 use crate::mechanisms::Cipher;
 use crate::read_buffer::ReadBuffer;
+use crate::sp::Mapping;
 
 /// The limits for what a peer may send at the moment.
 #[derive(Clone, Debug)]
@@ -45,6 +46,8 @@ pub(crate) struct Decoder {
     /// The current message: its frames, and its bytes with headers.
     meter: Meter,
     wire_bytes: usize,
+    /// The bytes of the current message in the pieces that were joined so far, behind the header of the first one.
+    joined: Option<usize>,
 }
 
 impl Decoder {
@@ -56,6 +59,7 @@ impl Decoder {
             small: None,
             meter: Meter::default(),
             wire_bytes: 0,
+            joined: None,
         }
     }
 
@@ -135,8 +139,10 @@ impl Decoder {
 
     /// The next frame, or `None` if it is incomplete.
     pub(crate) fn decode(&mut self) -> Result<Option<Frame>, CloseReason> {
-        if self.framing == Framing::Raw {
-            return Ok(self.decode_raw());
+        match self.framing {
+            Framing::Raw => return Ok(self.decode_raw()),
+            Framing::Sp(Mapping::Pieces) => return self.decode_pieces(),
+            _ => {}
         }
         let Some((header, end)) = self.next_header(v2::parse_header)? else {
             return Ok(None);
@@ -190,7 +196,7 @@ impl Decoder {
         let data = self.input.bytes();
         let header = match self.framing {
             Framing::V1 => v1::parse_header(data)?,
-            Framing::Sp { typed } => sp::parse_header(data, typed)?,
+            Framing::Sp(mapping) => sp::parse_header(data, mapping)?,
             Framing::V2 | Framing::Raw => parse(data)?,
         };
         let Some(header) = header else {
@@ -234,6 +240,46 @@ impl Decoder {
         if !more {
             self.input.note_message(self.wire_bytes);
             self.wire_bytes = 0;
+        }
+    }
+
+    /// The next message, or `None` if it is incomplete. Its pieces are joined in the buffer, by removing the headers
+    /// between them.
+    fn decode_pieces(&mut self) -> Result<Option<Frame>, CloseReason> {
+        loop {
+            let data = self.input.bytes();
+            let at = self.joined.map_or(0, |joined| sp::HEADER + joined);
+            let rest = data.get(at..).unwrap_or_default();
+            let Some(header) = sp::parse_header(rest, Mapping::Pieces)? else {
+                // The room for a long message grows with it, although its length is not known.
+                let end = if at > 0 { at + at / 2 + sp::HEADER } else { 0 };
+                self.input.wait_for(end)?;
+                return Ok(None);
+            };
+            let joined = self.joined.unwrap_or_default();
+            let size = header.size.saturating_add(joined as u64);
+            self.check(&Header { size, ..header })?;
+            let end = usize::try_from(header.size)
+                .ok()
+                .and_then(|size| size.checked_add(at + sp::HEADER))
+                .ok_or(ProtocolError::FrameLength(header.size))?;
+            if data.len() < end {
+                self.input.wait_for(end)?;
+                return Ok(None);
+            }
+            let size = end - at - sp::HEADER + joined;
+            if self.joined.is_some() {
+                self.input.remove(at, sp::HEADER)?;
+            }
+            if header.more {
+                self.joined = Some(size);
+                continue;
+            }
+            self.joined = None;
+            let end = sp::HEADER + size;
+            let frame = self.input.take(sp::HEADER, end);
+            self.input.note_message(end);
+            return Ok(Some(frame));
         }
     }
 
@@ -346,6 +392,45 @@ mod tests {
                 Err(reason) => return (frames, Some(reason)),
             }
         }
+    }
+
+    /// The messages in these pieces, read in parts of `cut` bytes.
+    fn joined(bytes: &[u8], cut: usize) -> Result<Vec<Vec<u8>>, CloseReason> {
+        let framing = Framing::Sp(Mapping::Pieces);
+        let mut decoder = Decoder::new(framing, limits(), 1000);
+        let mut messages = Vec::new();
+        for part in bytes.chunks(cut) {
+            decoder.input().input().unwrap().extend_from_slice(part);
+            while let Some(frame) = decoder.decode()? {
+                messages.push(frame.to_vec());
+            }
+        }
+        assert!(!decoder.is_partial());
+        Ok(messages)
+    }
+
+    #[test]
+    fn pieces_are_joined_however_they_are_cut_and_limited_together() {
+        let piece = |more: u8, body: &[u8]| {
+            [&[more, 0, 0, 0, 0, 0, 0, body.len() as u8][..], body].concat()
+        };
+        let bytes = [
+            piece(0x80, b"012"),
+            piece(0x80, b""),
+            piece(0, b"3456789"),
+            piece(0, b""),
+            piece(0x80, b"a"),
+            piece(0, b""),
+            piece(0, b"whole"),
+        ]
+        .concat();
+        for cut in [1, 2, 7, 1000] {
+            let messages = joined(&bytes, cut).unwrap();
+            assert_eq!(messages, [&b"0123456789"[..], b"", b"a", b"whole"]);
+        }
+        let reason = joined(&[piece(0x80, b"0123456789"), piece(0, b"a")].concat(), 1000);
+        let size = 11;
+        assert_eq!(reason, Err(CloseReason::MessageTooBig { size, limit: 10 }));
     }
 
     #[test]

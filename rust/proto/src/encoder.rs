@@ -94,7 +94,7 @@ impl Encoder {
     /// Adds a frame of a message.
     #[inline]
     pub(crate) fn put_data(&mut self, frame: Frame) {
-        if matches!(self.framing, Framing::Sp { .. }) {
+        if matches!(self.framing, Framing::Sp(_)) {
             return self.put_joined(frame);
         }
         let more = frame.more();
@@ -236,7 +236,7 @@ impl Encoder {
         match self.framing {
             Framing::V2 => v2::put_header(&mut self.buffer, flags, size),
             Framing::V1 => v1::put_header(&mut self.buffer, flags & MORE != 0, size),
-            Framing::Sp { typed } => sp::put_header(&mut self.buffer, typed, size),
+            Framing::Sp(mapping) => sp::put_header(&mut self.buffer, mapping, size),
             Framing::Raw => {}
         }
     }
@@ -357,6 +357,8 @@ impl Encoder {
 
 #[cfg(test)]
 mod tests {
+    use crate::sp::Mapping;
+
     use super::*;
 
     fn sent(encoder: &Encoder) -> Vec<u8> {
@@ -417,8 +419,8 @@ mod tests {
 
     #[test]
     fn frames_of_the_scalability_protocols_are_joined() {
-        for (typed, kind) in [(false, &b""[..]), (true, b"\x01")] {
-            let mut encoder = Encoder::new(Framing::Sp { typed });
+        for (mapping, kind) in [(Mapping::Sized, &b""[..]), (Mapping::Typed, b"\x01")] {
+            let mut encoder = Encoder::new(Framing::Sp(mapping));
             put(&mut encoder, b"head", true);
             assert!(encoder.in_message() && encoder.backlog() == 0);
             put(&mut encoder, b"er", true);
@@ -435,7 +437,7 @@ mod tests {
             encoder.transmitted(all);
             assert_eq!(encoder.messages_sent(), 2);
         }
-        let mut encoder = Encoder::new(Framing::Sp { typed: false });
+        let mut encoder = Encoder::new(Framing::Sp(Mapping::Sized));
         let body = Bytes::from(vec![7; GATHER_MIN]);
         put(&mut encoder, b"head", true);
         encoder.put_data(Frame::from_bytes(body.clone()));

@@ -13,7 +13,7 @@ use crate::framing::Framing;
 use crate::greeting::{self, Greeting};
 use crate::mechanisms::{Credentials, MechanismConfig, Random, Verdict, system_random};
 use crate::socket_type::SocketType;
-use crate::sp;
+use crate::sp::{self, Mapping};
 use bytes::Bytes;
 use handshake::Negotiation;
 use heartbeat::Heartbeat;
@@ -78,8 +78,8 @@ pub struct EngineConfig {
     pub resource: Bytes,
     /// No ZMTP: every read is a frame, and every frame is sent unchanged.
     pub raw: bool,
-    /// For the scalability protocols: whether the type of a message comes before its length, as over ipc.
-    pub typed: bool,
+    /// For the scalability protocols: how the transport carries messages.
+    pub mapping: Mapping,
 }
 
 impl EngineConfig {
@@ -106,7 +106,7 @@ impl EngineConfig {
             properties: Vec::new(),
             resource: Bytes::new(),
             raw: socket_type.is_raw(),
-            typed: false,
+            mapping: Mapping::Sized,
         }
     }
 }
@@ -243,9 +243,7 @@ impl Engine {
         let framing = if config.raw {
             Framing::Raw
         } else if config.socket_type.is_sp() {
-            Framing::Sp {
-                typed: config.typed,
-            }
+            Framing::Sp(config.mapping)
         } else {
             Framing::V2
         };

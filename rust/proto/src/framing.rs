@@ -1,6 +1,7 @@
 //! Divides the bytes of a connection into frames: each version of the framing has one file, with its only parser.
 
 use crate::error::ProtocolError;
+use crate::sp::Mapping;
 
 pub(crate) mod sp;
 pub(crate) mod v1;
@@ -15,8 +16,8 @@ pub(crate) enum Framing {
     V2,
     /// No framing: each read is a frame.
     Raw,
-    /// The scalability protocols: the length of a whole message, after its type if `typed`.
-    Sp { typed: bool },
+    /// The scalability protocols: the length of a message comes first.
+    Sp(Mapping),
 }
 
 /// The start of a frame.

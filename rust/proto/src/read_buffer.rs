@@ -142,6 +142,17 @@ impl ReadBuffer {
         Ok(&mut self.block[self.start + start..self.start + end])
     }
 
+    /// Removes bytes in the middle.
+    pub(crate) fn remove(&mut self, at: usize, count: usize) -> Result<(), TryReserveError> {
+        if !self.frozen.is_empty() {
+            self.thaw()?;
+        }
+        let at = self.start + at;
+        self.block.drain(at..at + count);
+        self.lent = self.block.len();
+        Ok(())
+    }
+
     /// Removes some of the bytes at the front, but not all of them.
     #[inline]
     pub(crate) fn skip_some(&mut self, count: usize) {

@@ -46,11 +46,25 @@ const fn facts(name: &'static str, number: u8, peers: fn() -> &'static [SocketTy
     }
 }
 
+/// How a transport carries messages.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Mapping {
+    /// Each message after its length, as over tcp.
+    #[default]
+    Sized,
+    /// The same, with a type before the length, as over ipc.
+    Typed,
+    /// The same as `Sized`, but a peer may send a message in pieces before it knows the length. The highest bit of a
+    /// length says that another piece follows. No transport has this on the wire. It is for transports with frames of
+    /// their own, as ws is.
+    Pieces,
+}
+
 /// Bytes that open a connection.
-pub(crate) const OPENING: usize = 8;
+pub const OPENING: usize = 8;
 
 /// The bytes with which a socket of this type opens a connection.
-pub(crate) fn opening(socket_type: SocketType) -> [u8; OPENING] {
+pub fn opening(socket_type: SocketType) -> [u8; OPENING] {
     [0, b'S', b'P', 0, 0, socket_type.id(), 0, 0]
 }
 

@@ -4,6 +4,7 @@ mod wire;
 
 use std::time::{Duration, Instant};
 
+use sp::Mapping;
 use wire::{Cut, Pair};
 use zeroxide_proto::mechanisms::MechanismConfig;
 use zeroxide_proto::{
@@ -13,9 +14,9 @@ use zeroxide_proto::{
 /// The opening of a PULL socket.
 const OPENING: &[u8; 8] = b"\0SP\0\0\x51\0\0";
 
-fn config(socket_type: SocketType, typed: bool) -> EngineConfig {
+fn config(socket_type: SocketType, mapping: Mapping) -> EngineConfig {
     EngineConfig {
-        typed,
+        mapping,
         ..EngineConfig::new(socket_type)
     }
 }
@@ -36,7 +37,7 @@ fn met(config: EngineConfig, bytes: &[u8]) -> (Engine, Vec<Event>) {
 }
 
 fn pull() -> EngineConfig {
-    config(sp::PULL, false)
+    config(sp::PULL, Mapping::Sized)
 }
 
 fn reason(events: &[Event]) -> Option<&CloseReason> {
@@ -54,9 +55,9 @@ fn output(engine: &Engine) -> Vec<u8> {
 
 #[test]
 fn messages_arrive_wherever_the_bytes_are_cut() {
-    for typed in [false, true] {
+    for mapping in [Mapping::Sized, Mapping::Typed, Mapping::Pieces] {
         for cut in [Cut::Whole, Cut::Every(1)] {
-            let (push, pull) = (config(sp::PUSH, typed), config(sp::PULL, typed));
+            let (push, pull) = (config(sp::PUSH, mapping), config(sp::PULL, mapping));
             let mut pair = Pair::new(push, pull, cut);
             pair.run();
             for (end, expected) in [(&mut pair.a, sp::PULL), (&mut pair.b, sp::PUSH)] {
@@ -79,9 +80,13 @@ fn messages_arrive_wherever_the_bytes_are_cut() {
 
 #[test]
 fn a_header_and_its_body_are_one_message() {
-    let (engine, _) = fed(config(sp::REQ, false), b"");
+    let (engine, _) = fed(config(sp::REQ, Mapping::Sized), b"");
     assert_eq!(output(&engine), b"\0SP\0\0\x30\0\0");
-    let mut pair = Pair::ready(config(sp::REQ, true), config(sp::REP, true), Cut::Every(1));
+    let mut pair = Pair::ready(
+        config(sp::REQ, Mapping::Typed),
+        config(sp::REP, Mapping::Typed),
+        Cut::Every(1),
+    );
     let mut head = Frame::from("head");
     head.set_more(true);
     pair.send_a([head, Frame::from(&vec![7; 20_000][..])].into_iter());
@@ -143,7 +148,7 @@ fn lengths_cost_nothing_until_bytes_arrive() {
     let (_, events) = met(pull(), &u64::to_be_bytes(1 << 63));
     let expected = CloseReason::Protocol(ProtocolError::FrameLength(1 << 63));
     assert_eq!(reason(&events), Some(&expected));
-    let (_, events) = met(config(sp::PULL, true), b"\0");
+    let (_, events) = met(config(sp::PULL, Mapping::Typed), b"\0");
     let expected = CloseReason::Protocol(ProtocolError::MessageType(0));
     assert_eq!(reason(&events), Some(&expected));
 }

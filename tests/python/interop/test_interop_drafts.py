@@ -53,6 +53,7 @@ either = pytest.mark.parametrize("we_bind", [True, False], ids=["we bind", "they
 
 
 @either
+@pytest.mark.cell(transport="{transport}", types="SERVER CLIENT", peer="libzmq with drafts")
 def test_client_of_theirs(pair, we_bind):
     server, client = pair("SERVER", "CLIENT", we_bind=we_bind)
     for body in BODIES:
@@ -67,6 +68,7 @@ def test_client_of_theirs(pair, we_bind):
 
 
 @either
+@pytest.mark.cell(transport="{transport}", types="CLIENT SERVER", peer="libzmq with drafts")
 def test_server_of_theirs(pair, we_bind):
     client, server = pair("CLIENT", "SERVER", we_bind=we_bind)
     for body in BODIES:
@@ -77,6 +79,7 @@ def test_server_of_theirs(pair, we_bind):
         assert client.recv() == body + b"!"
 
 
+@pytest.mark.cell(transport="{transport}", types="PEER", peer="libzmq with drafts")
 def test_peers_from_our_side(zmq, sockets, libzmq, transport):
     other = libzmq.socket(zmq.PEER)
     try:
@@ -94,6 +97,7 @@ def test_peers_from_our_side(zmq, sockets, libzmq, transport):
         other.close()
 
 
+@pytest.mark.cell(transport="{transport}", types="PEER", peer="libzmq with drafts")
 def test_peers_from_their_side(zmq, sockets, libzmq, transport):
     one = sockets.bound(zmq.PEER, transport)
     other = libzmq.socket(zmq.PEER)
@@ -108,6 +112,7 @@ def test_peers_from_their_side(zmq, sockets, libzmq, transport):
 
 
 @either
+@pytest.mark.cell(transport="{transport}", types="RADIO DISH", peer="libzmq with drafts")
 def test_dish_of_theirs(pair, we_bind):
     def join(_, dish):
         dish.join(b"before")
@@ -134,6 +139,7 @@ def test_dish_of_theirs(pair, we_bind):
 
 
 @either
+@pytest.mark.cell(transport="{transport}", types="DISH RADIO", peer="libzmq with drafts")
 def test_radio_of_theirs(pair, we_bind):
     def join(dish, _):
         dish.join("g")
@@ -157,6 +163,7 @@ def test_radio_of_theirs(pair, we_bind):
 
 @either
 @pytest.mark.parametrize(("ours", "theirs"), [("SCATTER", "GATHER"), ("GATHER", "SCATTER")])
+@pytest.mark.cell(transport="{transport}", types="{ours} {theirs}", peer="libzmq with drafts")
 def test_one_way(pair, ours, theirs, we_bind):
     one, other = pair(ours, theirs, we_bind=we_bind)
     sender, receiver = (one, other) if ours == "SCATTER" else (other, one)
@@ -166,6 +173,7 @@ def test_one_way(pair, ours, theirs, we_bind):
 
 
 @either
+@pytest.mark.cell(transport="{transport}", types="CHANNEL", peer="libzmq with drafts")
 def test_channels(pair, we_bind):
     one, other = pair("CHANNEL", "CHANNEL", we_bind=we_bind)
     for body in BODIES:

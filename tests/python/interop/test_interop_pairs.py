@@ -4,6 +4,7 @@ import pytest
 from patterns import BODIES, ORDERED_PAIRS, converse, prepare
 
 
+@pytest.mark.cell(transport="{transport}", types="{ours} {theirs}", peer="libzmq")
 @pytest.mark.parametrize("binds", ["we bind", "they bind"])
 @pytest.mark.parametrize(("ours", "theirs"), ORDERED_PAIRS)
 def test_pair(zmq, sockets, lasting_peer, transport, ours, theirs, binds):
@@ -19,6 +20,7 @@ def test_pair(zmq, sockets, lasting_peer, transport, ours, theirs, binds):
         other.close()
 
 
+@pytest.mark.cell(transport="{transport}", types="STREAM", peer="libzmq")
 @pytest.mark.parametrize("binds", ["we bind", "they bind"])
 def test_streams(zmq, sockets, lasting_peer, transport, binds):
     """Raw bytes between two STREAM sockets: connecting, bytes in chunks of any size, disconnecting."""

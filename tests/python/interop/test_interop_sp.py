@@ -1,4 +1,4 @@
-"""The scalability protocols against nng, through pynng: every pair of types, either side binding, tcp and ipc."""
+"""The scalability protocols against nng, through pynng: every pair of types, either side binding, on each stream transport."""
 
 import asyncio
 import errno
@@ -6,32 +6,63 @@ import importlib
 import threading
 
 import pytest
+from certificates import Authority
+from sp_pairs import THEY_SPEAK, WE_SPEAK
 from support import PATIENCE
 
 pynng = pytest.importorskip("pynng")
 
-BODIES = [b"", b"x", b"y" * 65, b"z" * 66, b"v" * 300, b"w" * 70_000]
-
-# Our type, and that of nng. The first of the two speaks first; True if the other one answers.
-WE_SPEAK = [
-    ("PAIR", "Pair0", True),
-    ("PUSH", "Pull0", False),
-    ("PUB", "Sub0", False),
-    ("REQ", "Rep0", True),
-    ("SURVEYOR", "Respondent0", True),
-    ("BUS", "Bus0", True),
-]
-THEY_SPEAK = [
-    ("PAIR", "Pair0", True),
-    ("PULL", "Push0", False),
-    ("SUB", "Pub0", False),
-    ("REP", "Req0", True),
-    ("RESPONDENT", "Surveyor0", True),
-    ("BUS", "Bus0", True),
-]
+# nng sends frames of up to 64 KiB over ws, so the last ones are in pieces.
+BODIES = [b"", b"x", b"y" * 65, b"z" * 66, b"v" * 300, b"w" * 70_000, b"u" * 900_000]
 
 either = pytest.mark.parametrize("we_bind", [True, False], ids=["we bind", "they bind"])
-on_streams = pytest.mark.parametrize("transport", ["tcp", "ipc"])
+# Without wss that nng dials: the nng in pynng 0.9 crashes when it closes such a connection.
+each_way = pytest.mark.parametrize(
+    ("transport", "we_bind"),
+    [(name, True) for name in ("tcp", "ipc", "ws", "tls+tcp")]
+    + [(name, False) for name in ("tcp", "ipc", "ws", "tls+tcp", "wss")],
+    ids=lambda value: {True: "we bind", False: "they bind"}.get(value, value),
+)
+a_cell = pytest.mark.cell(transport="{transport}", types="{ours} {theirs}", peer="nng", sp=True)
+
+
+@pytest.fixture(scope="module")
+def authority(tmp_path_factory):
+    return Authority(tmp_path_factory.mktemp("certificates"))
+
+
+@pytest.fixture(scope="module")
+def identity(authority):
+    """The certificate of either server, and its key."""
+    return authority.issue("server", "DNS:localhost", "IP:127.0.0.1")
+
+
+@pytest.fixture
+def secured(request):
+    """Gives two sockets what they need for TLS, if the transport has it."""
+
+    def secure(ours, theirs, transport, *, we_bind):
+        if transport not in ("tls+tcp", "wss"):
+            return
+        authority = request.getfixturevalue("authority")
+        certificate, key = request.getfixturevalue("identity")
+        if we_bind:
+            ours.tls_certificate, ours.tls_key = bytes(certificate), bytes(key)
+            theirs.tls_config = pynng.TLSConfig(
+                pynng.TLSConfig.MODE_CLIENT,
+                server_name="localhost",
+                ca_string=authority.certificate.read_text(),
+                auth_mode=pynng.TLSConfig.AUTH_MODE_REQUIRED,
+            )
+        else:
+            ours.tls_ca = bytes(authority.certificate)
+            theirs.tls_config = pynng.TLSConfig(
+                pynng.TLSConfig.MODE_SERVER,
+                own_cert_string=certificate.read_text(),
+                own_key_string=key.read_text(),
+            )
+
+    return secure
 
 
 @pytest.fixture
@@ -41,9 +72,11 @@ def nng():
 
     def make(name, **options):
         patience = int(PATIENCE * 1000)
-        socket = getattr(pynng, name)(recv_timeout=patience, send_timeout=patience, **options)
+        socket = getattr(pynng, f"{name.title()}0")(
+            recv_timeout=patience, send_timeout=patience, **options
+        )
         made.append(socket)
-        if name == "Sub0":
+        if name == "SUB":
             socket.subscribe(b"")
         return socket
 
@@ -53,11 +86,12 @@ def nng():
 
 
 @pytest.fixture
-def pair(zmq, sockets, nng, transport):
+def pair(zmq, sockets, nng, transport, secured):
     """Makes our socket and one of nng, connected."""
 
     def make(ours, theirs, *, we_bind, **options):
         one, other = speaking(zmq, sockets, ours), nng(theirs, **options)
+        secured(one, other, transport, we_bind=we_bind)
         connect(sockets, one, other, transport, we_bind=we_bind)
         return one, other
 
@@ -73,23 +107,32 @@ def speaking(zmq, sockets, name):
     return socket
 
 
+def endpoint(sockets, transport):
+    if transport == "ipc":
+        return sockets.endpoint(transport)
+    path = "/path" if transport.startswith("ws") else ""
+    return f"{transport}://127.0.0.1:*{path}"
+
+
 def connect(sockets, ours, theirs, transport, *, we_bind):
     """Connects the two, and waits until both know it."""
     met = threading.Event()
     theirs.add_post_pipe_connect_cb(lambda _: met.set())
     if we_bind:
-        ours.bind(sockets.endpoint(transport))
+        ours.bind(endpoint(sockets, transport))
         theirs.dial(ours.last_endpoint.decode(), block=True)
     else:
-        address = sockets.endpoint(transport).replace(":*", ":0")
+        address = endpoint(sockets, transport).replace(":*", ":0")
         listener = theirs.listen(address)
-        ours.connect(f"tcp://{listener.local_address}" if transport == "tcp" else address)
+        if transport != "ipc":
+            address = address.replace("127.0.0.1:0", str(listener.local_address))
+        ours.connect(address)
     ours.wait_connected(timeout=PATIENCE * 1000)
     assert met.wait(PATIENCE)
 
 
-@either
-@on_streams
+@a_cell
+@each_way
 @pytest.mark.parametrize(("ours", "theirs", "answers"), WE_SPEAK)
 def test_we_speak_to_nng(pair, ours, theirs, answers, we_bind):
     one, other = pair(ours, theirs, we_bind=we_bind)
@@ -102,8 +145,8 @@ def test_we_speak_to_nng(pair, ours, theirs, answers, we_bind):
             assert one.recv() == body + b"!"
 
 
-@either
-@on_streams
+@a_cell
+@each_way
 @pytest.mark.parametrize(("ours", "theirs", "answers"), THEY_SPEAK)
 def test_nng_speaks_to_us(pair, ours, theirs, answers, we_bind):
     one, other = pair(ours, theirs, we_bind=we_bind)
@@ -115,11 +158,11 @@ def test_nng_speaks_to_us(pair, ours, theirs, answers, we_bind):
             assert other.recv() == body + b"!"
 
 
-@on_streams
+@pytest.mark.parametrize("transport", ["tcp", "ipc", "ws"])
 def test_a_survey_of_many_respondents_of_nng(zmq, sockets, nng, transport):
     surveyor = speaking(zmq, sockets, "SURVEYOR")
-    respondents = [nng("Respondent0") for _ in range(3)]
-    surveyor.bind(sockets.endpoint(transport))
+    respondents = [nng("RESPONDENT") for _ in range(3)]
+    surveyor.bind(endpoint(sockets, transport))
     for respondent in respondents:
         respondent.dial(surveyor.last_endpoint.decode(), block=True)
     surveyor.wait_connected(count=3, timeout=PATIENCE * 1000)
@@ -130,8 +173,21 @@ def test_a_survey_of_many_respondents_of_nng(zmq, sockets, nng, transport):
     assert {surveyor.recv() for _ in respondents} == {b"0", b"1", b"2"}
 
 
+@either
+def test_ws_without_a_path(zmq, sockets, nng, we_bind):
+    one, other = speaking(zmq, sockets, "PAIR"), nng("PAIR")
+    if we_bind:
+        one.bind("ws://127.0.0.1:*")
+        other.dial(one.last_endpoint.decode(), block=True)
+    else:
+        listener = other.listen("ws://127.0.0.1:0")
+        one.connect(f"ws://{listener.local_address}")
+    one.send(b"x")
+    assert other.recv() == b"x"
+
+
 def test_an_answer_that_comes_too_late(zmq, sockets, nng):
-    surveyor, respondent = speaking(zmq, sockets, "SURVEYOR"), nng("Respondent0")
+    surveyor, respondent = speaking(zmq, sockets, "SURVEYOR"), nng("RESPONDENT")
     surveyor.survey_timeout = 20
     connect(sockets, surveyor, respondent, "tcp", we_bind=True)
     surveyor.send(b"1?")
@@ -149,7 +205,7 @@ def test_an_answer_that_comes_too_late(zmq, sockets, nng):
 
 
 def test_a_survey_of_nng_that_we_do_not_answer(zmq, sockets, nng):
-    respondent, surveyor = speaking(zmq, sockets, "RESPONDENT"), nng("Surveyor0", survey_time=20)
+    respondent, surveyor = speaking(zmq, sockets, "RESPONDENT"), nng("SURVEYOR", survey_time=20)
     connect(sockets, respondent, surveyor, "tcp", we_bind=False)
     for _ in range(2):
         surveyor.send(b"anyone?")
@@ -159,7 +215,7 @@ def test_a_survey_of_nng_that_we_do_not_answer(zmq, sockets, nng):
 
 
 def test_a_subscriber_of_nng_filters(zmq, sockets, nng):
-    publisher, subscriber = speaking(zmq, sockets, "PUB"), nng("Sub0")
+    publisher, subscriber = speaking(zmq, sockets, "PUB"), nng("SUB")
     subscriber.unsubscribe(b"")
     subscriber.subscribe(b"a")
     connect(sockets, publisher, subscriber, "tcp", we_bind=True)
@@ -169,7 +225,7 @@ def test_a_subscriber_of_nng_filters(zmq, sockets, nng):
 
 
 def test_we_filter_what_nng_publishes(zmq, sockets, nng):
-    subscriber, publisher = speaking(zmq, sockets, "SUB"), nng("Pub0")
+    subscriber, publisher = speaking(zmq, sockets, "SUB"), nng("PUB")
     subscriber.unsubscribe(b"")
     subscriber.subscribe(b"a")
     connect(sockets, subscriber, publisher, "tcp", we_bind=True)
@@ -179,7 +235,7 @@ def test_we_filter_what_nng_publishes(zmq, sockets, nng):
 
 
 def test_a_request_moves_on_when_nng_leaves(zmq, sockets, nng):
-    req, leaving, staying = speaking(zmq, sockets, "REQ"), nng("Rep0"), nng("Rep0")
+    req, leaving, staying = speaking(zmq, sockets, "REQ"), nng("REP"), nng("REP")
     connect(sockets, req, leaving, "tcp", we_bind=True)
     req.send(b"?")
     assert leaving.recv() == b"?"
@@ -192,7 +248,7 @@ def test_a_request_moves_on_when_nng_leaves(zmq, sockets, nng):
 
 def test_a_request_of_nng_is_sent_again(zmq, sockets, nng):
     silent, answering = speaking(zmq, sockets, "REP"), speaking(zmq, sockets, "REP")
-    req = nng("Req0", resend_time=50)
+    req = nng("REQ", resend_time=50)
     for rep in (silent, answering):
         connect(sockets, rep, req, "tcp", we_bind=True)
     req.send(b"?")
@@ -212,7 +268,7 @@ def test_a_connection_is_made_again(zmq, sockets, nng, directory):
     events = push.monitor_events(zmq.EVENT_DISCONNECTED, timeout=PATIENCE * 1000)
     push.connect(address)
     for body in (b"1", b"2"):
-        pull = nng("Pull0", listen=address)
+        pull = nng("PULL", listen=address)
         push.send(body)
         assert pull.recv() == body
         pull.close()
@@ -220,7 +276,7 @@ def test_a_connection_is_made_again(zmq, sockets, nng, directory):
 
 
 def test_other_types_are_refused(zmq, sockets, nng):
-    push, rep = speaking(zmq, sockets, "PUSH"), nng("Rep0")
+    push, rep = speaking(zmq, sockets, "PUSH"), nng("REP")
     listener = rep.listen("tcp://127.0.0.1:0")
     kind = zmq.Event.HANDSHAKE_FAILED_PROTOCOL
     with push.monitor_events(kind, timeout=PATIENCE * 1000) as events:
@@ -234,7 +290,7 @@ def test_requests_of_asyncio(zmq, nng):
     async def main():
         with zmq_asyncio.Context() as context, context.socket(zmq.REQ) as req:
             req.wire_protocol = zmq.SP
-            rep = nng("Rep0")
+            rep = nng("REP")
             listener = rep.listen("tcp://127.0.0.1:0")
             req.connect(f"tcp://{listener.local_address}")
             for n in range(20):

@@ -67,6 +67,7 @@ def our_next(socket):
     return socket.recv_multipart() if socket.poll(50) else None
 
 
+@pytest.mark.cell(transport="udp", types="RADIO DISH", peer="libzmq with drafts")
 def test_dish_of_theirs(zmq, sockets, theirs, endpoint):
     dish, radio = theirs(zmq.DISH), sockets.context.socket(zmq.RADIO)
     for group in GROUPS:
@@ -82,6 +83,7 @@ def test_dish_of_theirs(zmq, sockets, theirs, endpoint):
             assert dish.recv_labelled() == [body, 0, group.encode()]
 
 
+@pytest.mark.cell(transport="udp", types="DISH RADIO", peer="libzmq with drafts")
 def test_radio_of_theirs(zmq, sockets, theirs, endpoint):
     radio, dish = theirs(zmq.RADIO), sockets.context.socket(zmq.DISH)
     for group in GROUPS:
@@ -98,6 +100,7 @@ def test_radio_of_theirs(zmq, sockets, theirs, endpoint):
     assert dish.stats()["dropped"]["filtered"] == len(BODIES) * len(GROUPS)
 
 
+@pytest.mark.cell(transport="udp", types="DGRAM", peer="libzmq with drafts")
 def test_dgram_of_theirs(zmq, sockets, theirs):
     with plain.socket(plain.AF_INET, plain.SOCK_DGRAM) as probe:
         probe.bind(("127.0.0.1", 0))

@@ -41,6 +41,7 @@ def pair(zmq, context, libzmq):
 either = pytest.mark.parametrize("we_bind", [True, False], ids=["we bind", "they bind"])
 
 
+@pytest.mark.cell(transport="ws", types="REQ REP", peer="libzmq with drafts")
 @either
 def test_requests_and_replies(pair, we_bind):
     rep, req = pair("REP", "REQ", we_bind=we_bind)
@@ -51,6 +52,7 @@ def test_requests_and_replies(pair, we_bind):
         assert req.recv() == body + b"!"
 
 
+@pytest.mark.cell(transport="ws", types="XPUB SUB", peer="libzmq with drafts")
 @either
 def test_subscriptions(pair, we_bind):
     xpub, sub = pair("XPUB", "SUB", we_bind=we_bind, subscribe=b"a")
@@ -62,6 +64,7 @@ def test_subscriptions(pair, we_bind):
     assert sub.recv() == b"a1"
 
 
+@pytest.mark.cell(transport="ws", types="SUB XPUB", peer="libzmq with drafts")
 @either
 def test_our_subscriptions(pair, we_bind):
     sub, xpub = pair("SUB", "XPUB", we_bind=we_bind)

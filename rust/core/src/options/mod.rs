@@ -393,7 +393,7 @@ impl Options {
     /// # Errors
     /// `Invalid`, naming the mechanism's missing or wrong setting.
     pub(crate) fn complete(self: &Arc<Options>) -> Result<Arc<Options>> {
-        if self.pattern.sp {
+        if self.pattern.sp.is_some() {
             self.security.check_sp()?;
         }
         let mut complete = self.clone();

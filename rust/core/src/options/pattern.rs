@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use bytes::Bytes;
+use zeroxide_proto::socket_type::SocketType;
 
 use super::{OptionRow, Value};
 use crate::error::Result;
@@ -93,8 +94,8 @@ pub(crate) struct PatternFacts {
     pub(crate) eager: bool,
     /// Whether messages are sent to the names that peers have chosen.
     pub(crate) addresses_names: bool,
-    /// Whether the sockets speak the scalability protocols.
-    pub(crate) sp: bool,
+    /// The type, if the sockets speak the scalability protocols.
+    pub(crate) sp: Option<SocketType>,
 }
 
 impl OptionRow {

@@ -100,7 +100,7 @@ impl PatternSpec {
             ),
             eager: self.eager,
             addresses_names: self.addresses_names,
-            sp: self.socket_type.is_sp(),
+            sp: Some(self.socket_type).filter(|own| own.is_sp()),
         }
     }
 

@@ -342,7 +342,7 @@ pub(super) fn config(
     config.max_msg_size = options.max_msg_size;
     options.security.configure(&mut config);
     config.raw = options.is_raw();
-    config.typed = stream.is_ipc();
+    config.mapping = stream.mapping();
     pulse::configure(&mut config, options, stream, accepted);
     config
 }

@@ -90,6 +90,11 @@ pub(crate) trait Layer: fmt::Debug + Send {
     fn is_private(&self) -> bool {
         false
     }
+
+    /// Whether a message of the scalability protocols may arrive in pieces from it.
+    fn sends_pieces(&self) -> bool {
+        false
+    }
 }
 
 /// The layers of one connection.
@@ -159,6 +164,11 @@ impl Layers {
     /// Whether only the peer can read what is sent.
     pub(super) fn are_private(&self) -> bool {
         self.stack.iter().any(|layer| layer.is_private())
+    }
+
+    /// Whether a message of the scalability protocols may arrive in pieces.
+    pub(super) fn send_pieces(&self) -> bool {
+        self.stack.last().is_some_and(|layer| layer.sends_pieces())
     }
 
     /// Why a layer has ended the connection, if one has.

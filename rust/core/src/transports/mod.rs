@@ -28,6 +28,7 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use socket2::{SockAddr, SockRef, Socket};
 use zeroxide_proto::endpoint::Endpoint;
 use zeroxide_proto::socket_type::SocketType;
+use zeroxide_proto::sp::Mapping;
 
 pub(crate) use self::ipc::{endpoint_of, is_abandoned};
 use self::layers::{Layer, Layers};
@@ -483,6 +484,15 @@ impl Stream {
     /// Whether the peer may be on another machine, which can fail without any notice.
     pub(crate) fn is_remote(&self) -> bool {
         matches!(self.peer, Peer::Ip(_))
+    }
+
+    /// How the scalability protocols carry messages here.
+    pub(crate) fn mapping(&self) -> Mapping {
+        match &self.layers {
+            Some(layers) if layers.send_pieces() => Mapping::Pieces,
+            _ if self.is_ipc() => Mapping::Typed,
+            _ => Mapping::Sized,
+        }
     }
 
     /// Makes the kernel probe the machine of a silent peer from now on.

@@ -1,14 +1,20 @@
-//! The framing of the scalability protocols: the length of a message in eight bytes. Over ipc, a byte with the type of
-//! the message comes first.
+//! The framing of the scalability protocols: the length of a message in eight bytes. What else there is depends on the
+//! [`Mapping`].
 
 use super::{Header, long_length};
 use crate::error::ProtocolError;
+use crate::sp::Mapping;
 
 /// The only type of message over ipc: the message itself follows.
 const INLINE: u8 = 1;
+/// Bytes of a header without a type.
+pub(crate) const HEADER: usize = 8;
+/// The bit of a length that says that another piece of the message follows.
+const MORE: u8 = 0x80;
 
 /// The header at the front of `data`; `None` if it is incomplete.
-pub(crate) fn parse_header(data: &[u8], typed: bool) -> Result<Option<Header>, ProtocolError> {
+pub(crate) fn parse_header(data: &[u8], mapping: Mapping) -> Result<Option<Header>, ProtocolError> {
+    let typed = mapping == Mapping::Typed;
     let rest = match data.split_first() {
         Some((&kind, rest)) if typed => {
             if kind != INLINE {
@@ -18,20 +24,24 @@ pub(crate) fn parse_header(data: &[u8], typed: bool) -> Result<Option<Header>, P
         }
         _ => data,
     };
-    let Some(size) = rest.first_chunk() else {
+    let Some(mut size) = rest.first_chunk().copied() else {
         return Ok(None);
     };
+    let more = mapping == Mapping::Pieces && size[0] & MORE != 0;
+    if more {
+        size[0] &= !MORE;
+    }
     Ok(Some(Header {
         len: size.len() + usize::from(typed),
-        size: long_length(*size)?,
-        more: false,
+        size: long_length(size)?,
+        more,
         command: false,
     }))
 }
 
 /// Adds the header of a message.
-pub(crate) fn put_header(output: &mut Vec<u8>, typed: bool, size: usize) {
-    if typed {
+pub(crate) fn put_header(output: &mut Vec<u8>, mapping: Mapping, size: usize) {
+    if mapping == Mapping::Typed {
         output.push(INLINE);
     }
     output.extend_from_slice(&(size as u64).to_be_bytes());
@@ -53,37 +63,45 @@ mod tests {
     #[test]
     fn headers_are_those_of_the_transport_mappings() {
         let (tcp, ipc) = (b"\0\0\0\0\0\0\x01\x05", b"\x01\0\0\0\0\0\0\x01\x05");
-        assert_eq!(parse_header(tcp, false), header(8, 261));
-        assert_eq!(parse_header(ipc, true), header(9, 261));
+        assert_eq!(parse_header(tcp, Mapping::Sized), header(8, 261));
+        assert_eq!(parse_header(tcp, Mapping::Pieces), header(8, 261));
+        assert_eq!(parse_header(ipc, Mapping::Typed), header(9, 261));
         for end in 0..8 {
-            assert_eq!(parse_header(&tcp[..end], false), Ok(None));
-            assert_eq!(parse_header(&ipc[..end], true), Ok(None));
+            assert_eq!(parse_header(&tcp[..end], Mapping::Sized), Ok(None));
+            assert_eq!(parse_header(&ipc[..end], Mapping::Typed), Ok(None));
         }
-        assert_eq!(parse_header(&ipc[..8], true), Ok(None));
+        assert_eq!(parse_header(&ipc[..8], Mapping::Typed), Ok(None));
     }
 
     #[test]
     fn impossible_headers_are_refused() {
         let long = b"\x80\0\0\0\0\0\0\0";
         assert_eq!(
-            parse_header(long, false),
+            parse_header(long, Mapping::Sized),
             Err(ProtocolError::FrameLength(1 << 63))
         );
         // A message in shared memory, which no implementation sends.
         assert_eq!(
-            parse_header(b"\x02", true),
+            parse_header(b"\x02", Mapping::Typed),
             Err(ProtocolError::MessageType(2))
         );
     }
 
     #[test]
+    fn a_piece_says_whether_another_one_follows() {
+        let piece = parse_header(b"\x80\0\0\0\0\0\0\x05", Mapping::Pieces);
+        let piece = piece.unwrap().unwrap();
+        assert_eq!((piece.len, piece.size, piece.more), (8, 5, true));
+    }
+
+    #[test]
     fn headers_written_are_read_back() {
-        for typed in [false, true] {
+        for mapping in [Mapping::Sized, Mapping::Typed, Mapping::Pieces] {
             for size in [0, 1, 255, 256, 70_000] {
                 let mut output = Vec::new();
-                put_header(&mut output, typed, size);
+                put_header(&mut output, mapping, size);
                 assert_eq!(
-                    parse_header(&output, typed),
+                    parse_header(&output, mapping),
                     header(output.len(), size as u64)
                 );
             }

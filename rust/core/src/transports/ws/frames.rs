@@ -1,11 +1,12 @@
-//! The frames of WebSocket (RFC 6455, section 5), as far as ZWS 2.0 uses them: one binary message is one frame of ZMTP,
-//! whose flags are its first byte.
+//! The frames of WebSocket (RFC 6455, section 5), as far as they are used: a binary message of ZWS 2.0 is one frame of
+//! ZMTP, whose flags are its first byte. Over SP, it is a message as it is, which may have several frames.
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::sys::errno;
 
 const FINAL: u8 = 0x80;
 const MASKED: u8 = 0x80;
+const CONTINUATION: u8 = 0;
 const BINARY: u8 = 2;
 pub(super) const CLOSE: u8 = 8;
 pub(super) const PING: u8 = 9;
@@ -15,12 +16,8 @@ pub(super) const PONG: u8 = 10;
 pub(super) const CONTROL_MAX: usize = 125;
 
 /// Flags of ZWS.
-const MORE: u8 = 1;
-const COMMAND: u8 = 2;
-/// Flags of ZMTP.
-const ZMTP_MORE: u8 = 1;
-const ZMTP_LONG: u8 = 2;
-const ZMTP_COMMAND: u8 = 4;
+pub(super) const MORE: u8 = 1;
+pub(super) const COMMAND: u8 = 2;
 
 /// A key that hides bytes from programs on the way; all zeros where there is none.
 #[derive(Clone, Copy, Default, Debug)]
@@ -55,34 +52,45 @@ impl Mask {
 /// The start of a received frame.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Start {
-    /// A frame of ZMTP, with the header that it has there.
+    /// A frame of ZMTP, with its flags.
     Frame { flags: u8, size: u64, mask: Mask },
+    /// A piece of a message that has no flags.
+    Piece {
+        is_first: bool,
+        is_last: bool,
+        size: u64,
+        mask: Mask,
+    },
     /// A control frame.
     Control { opcode: u8, size: u64, mask: Mask },
 }
 
-/// Parses the start of a frame; `None` if it is incomplete.
+/// Parses the start of a frame; `None` if it is incomplete. Messages either have flags, as in ZWS, or may be in pieces.
 ///
 /// # Errors
-/// If ZWS does not allow such a frame.
-pub(super) fn parse(bytes: &[u8], is_masked: bool) -> Result<Option<Start>> {
+/// If such a frame is not allowed.
+pub(super) fn parse(bytes: &[u8], is_masked: bool, has_flags: bool) -> Result<Option<Start>> {
     let wrong = |why: &str| Error::with(ErrorKind::Os(errno::PROTOCOL), format!("the peer {why}"));
     let Some((&[first, second], rest)) = bytes.split_first_chunk() else {
         return Ok(None);
     };
     let opcode = first & 0x0f;
     let is_control = (CLOSE..=PONG).contains(&opcode);
-    if first & FINAL == 0 || opcode == 0 {
+    let is_last = first & FINAL != 0;
+    if has_flags && (!is_last || opcode == CONTINUATION) {
         return Err(wrong(
             "sends a message in fragments, which ZWS 2.0 does not allow",
         ));
+    }
+    if is_control && !is_last {
+        return Err(wrong("sends a control frame in fragments"));
     }
     if first & 0x70 != 0 {
         return Err(wrong(
             "uses an extension of WebSocket that was not negotiated",
         ));
     }
-    if opcode != BINARY && !is_control {
+    if opcode != BINARY && opcode != CONTINUATION && !is_control {
         return Err(wrong("sends text, expected binary messages"));
     }
     if (second & MASKED != 0) != is_masked {
@@ -107,7 +115,7 @@ pub(super) fn parse(bytes: &[u8], is_masked: bool) -> Result<Option<Start>> {
         },
         short => (u64::from(short), rest),
     };
-    if size >> 63 != 0 || !is_control && size == 0 {
+    if size >> 63 != 0 || has_flags && !is_control && size == 0 {
         return Err(wrong("sends a message of an impossible length"));
     }
     let (mask, rest) = match (is_masked, rest.split_first_chunk()) {
@@ -117,6 +125,14 @@ pub(super) fn parse(bytes: &[u8], is_masked: bool) -> Result<Option<Start>> {
     };
     if is_control {
         return Ok(Some(Start::Control { opcode, size, mask }));
+    }
+    if !has_flags {
+        return Ok(Some(Start::Piece {
+            is_first: opcode == BINARY,
+            is_last,
+            size,
+            mask,
+        }));
     }
     let Some(flags) = rest.first() else {
         return Ok(None);
@@ -132,58 +148,36 @@ pub(super) fn parse(bytes: &[u8], is_masked: bool) -> Result<Option<Start>> {
     }))
 }
 
-/// Adds the header that a frame has in ZMTP.
-pub(super) fn put_zmtp(flags: u8, size: u64, output: &mut Vec<u8>) {
-    let mut zmtp = 0;
-    if flags & MORE != 0 {
-        zmtp |= ZMTP_MORE;
-    }
-    if flags & COMMAND != 0 {
-        zmtp |= ZMTP_COMMAND;
-    }
-    match u8::try_from(size) {
-        Ok(size) => output.extend([zmtp, size]),
-        Err(_) => {
-            output.push(zmtp | ZMTP_LONG);
-            output.extend(size.to_be_bytes());
-        }
-    }
-}
-
-/// The flags and the size of a frame of ZMTP; `None` if its header is incomplete.
-pub(super) fn parse_zmtp(header: &[u8]) -> Option<(u8, u64)> {
-    let (&zmtp, rest) = header.split_first()?;
-    let size = match zmtp & ZMTP_LONG {
-        0 => u64::from(*rest.first()?),
-        _ => u64::from_be_bytes(*rest.first_chunk()?),
-    };
-    let mut flags = 0;
-    if zmtp & ZMTP_MORE != 0 {
-        flags |= MORE;
-    }
-    if zmtp & ZMTP_COMMAND != 0 {
-        flags |= COMMAND;
-    }
-    Some((flags, size))
-}
-
 /// Adds the start of a frame with these flags and this many bytes of body, which has to be masked from offset 1 on.
 pub(super) fn put_frame(flags: u8, size: u64, mask: Option<Mask>, output: &mut Vec<u8>) {
-    put_start(BINARY, size + 1, mask, output);
+    put_start(FINAL | BINARY, size + 1, mask, output);
     output.push(flags ^ mask.unwrap_or_default().0[0]);
+}
+
+/// Adds the start of a piece of a message, with this many bytes that have to be masked.
+pub(super) fn put_piece(
+    is_first: bool,
+    is_last: bool,
+    size: u64,
+    mask: Option<Mask>,
+    output: &mut Vec<u8>,
+) {
+    let opcode = if is_first { BINARY } else { CONTINUATION };
+    let last = if is_last { FINAL } else { 0 };
+    put_start(last | opcode, size, mask, output);
 }
 
 /// Adds a control frame.
 pub(super) fn put_control(opcode: u8, payload: &[u8], mask: Option<Mask>, output: &mut Vec<u8>) {
-    put_start(opcode, payload.len() as u64, mask, output);
+    put_start(FINAL | opcode, payload.len() as u64, mask, output);
     let start = output.len();
     output.extend_from_slice(payload);
     mask.unwrap_or_default().apply(&mut output[start..], 0);
 }
 
-fn put_start(opcode: u8, size: u64, mask: Option<Mask>, output: &mut Vec<u8>) {
+fn put_start(first: u8, size: u64, mask: Option<Mask>, output: &mut Vec<u8>) {
     let masked = if mask.is_some() { MASKED } else { 0 };
-    output.push(FINAL | opcode);
+    output.push(first);
     match (u8::try_from(size), u16::try_from(size)) {
         (Ok(short), _) if short < 126 => output.push(masked | short),
         (_, Ok(middle)) => {

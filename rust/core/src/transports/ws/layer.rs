@@ -1,10 +1,13 @@
-//! [`WsLayer`]: a WebSocket connection without I/O, between the bytes of ZMTP and those of TCP or TLS.
+//! [`WsLayer`]: a WebSocket connection without I/O, between the bytes of the engine and those of TCP or TLS.
 //!
 //! Received bodies pass through as they arrive, so the layer holds no message. It holds the beginning of the upgrade or of
 //! a frame, a control frame, what one read has brought, and [`WAITING_MAX`] bytes to send.
+//!
+//! The file is long because both directions are states of one connection.
 
 use std::io::{self, IoSlice};
 
+use super::dialect::{self, Dialect};
 use super::frames::{self, CLOSE, Mask, PING, Start};
 use super::upgrade::{self, HEAD_MAX};
 use crate::error::{Error, ErrorKind, Result};
@@ -15,8 +18,8 @@ use crate::transports::layers::{Layer, Phase};
 const WAITING_MAX: usize = 64 * 1024;
 /// A larger empty buffer is released, because a connection may be idle for long.
 const SPARE_MAX: usize = 4096;
-/// The greeting of ZMTP, which ZWS does not have.
-const GREETING: usize = 64;
+/// The longest frame of a message that may be in pieces. nng sends such frames, and accepts up to 1 MiB.
+const PIECE_MAX: u64 = 64 * 1024;
 /// The status of a normal end.
 const NORMAL: [u8; 2] = 1000_u16.to_be_bytes();
 /// The number of masks that are made at a time.
@@ -26,12 +29,16 @@ const MASKS: usize = 32;
 #[derive(Debug)]
 pub(crate) struct WsLayer {
     role: Role,
-    mechanism: &'static str,
+    dialect: Dialect,
     phase: Phase,
     has_ended: bool,
     /// The beginning of what arrives: the upgrade, or the start of a frame.
     head: Vec<u8>,
     inlet: Inlet,
+    /// A message is being received in pieces.
+    in_pieces: bool,
+    /// Where in `ready` the header of the current piece for above is to be.
+    piece: Option<usize>,
     /// Bytes for above.
     ready: Vec<u8>,
     outlet: Outlet,
@@ -87,6 +94,13 @@ enum Inlet {
         at: u64,
         mask: Mask,
     },
+    /// The body of a frame that is not all of its message.
+    Piece {
+        left: u64,
+        at: u64,
+        mask: Mask,
+        is_last: bool,
+    },
     Control {
         opcode: u8,
         left: usize,
@@ -98,9 +112,25 @@ enum Inlet {
 /// The state of the frame that is being taken from above.
 #[derive(Debug)]
 enum Outlet {
-    Greeting { left: usize },
-    Header { bytes: Vec<u8> },
-    Body { left: u64, at: u64, mask: Mask },
+    Greeting {
+        left: usize,
+    },
+    Header {
+        bytes: Vec<u8>,
+    },
+    /// `left` bytes of a frame, and the rest of the message after it.
+    Body {
+        left: u64,
+        at: u64,
+        mask: Mask,
+        rest: u64,
+    },
+}
+
+impl Outlet {
+    fn header() -> Outlet {
+        Outlet::Header { bytes: Vec::new() }
+    }
 }
 
 /// There is no mask for a frame, so it must not be sent.
@@ -111,36 +141,38 @@ impl WsLayer {
     ///
     /// # Errors
     /// If the system provides no random bytes.
-    pub(super) fn client(host: &str, path: &str, mechanism: &'static str) -> Result<WsLayer> {
+    pub(super) fn client(host: &str, path: &str, dialect: Dialect) -> Result<WsLayer> {
         let mut random = [0; 16];
         if !chance::fill(&mut random) {
             let text = "WebSocket needs random bytes, and the system provides none";
             return Err(Error::with(ErrorKind::NotSupported, text));
         }
         let key = upgrade::key(random);
-        let request = upgrade::request(host, path, &key, mechanism);
+        let request = upgrade::request(host, path, &key, dialect);
         let masks = Masks::new();
-        let mut layer = WsLayer::new(Role::Client { key, masks }, mechanism);
+        let mut layer = WsLayer::new(Role::Client { key, masks }, dialect);
         layer.outgoing = request.into_bytes();
         Ok(layer)
     }
 
     /// The layer of an accepted connection, for clients that ask for this path.
-    pub(super) fn server(path: &str, mechanism: &'static str) -> WsLayer {
+    pub(super) fn server(path: &str, dialect: Dialect) -> WsLayer {
         let path = path.to_owned();
-        WsLayer::new(Role::Server { path }, mechanism)
+        WsLayer::new(Role::Server { path }, dialect)
     }
 
-    fn new(role: Role, mechanism: &'static str) -> WsLayer {
+    fn new(role: Role, dialect: Dialect) -> WsLayer {
         WsLayer {
             role,
-            mechanism,
+            dialect,
             phase: Phase::Opening,
             has_ended: false,
             head: Vec::new(),
             inlet: Inlet::Start,
+            in_pieces: false,
+            piece: None,
             ready: Vec::new(),
-            outlet: Outlet::Greeting { left: GREETING },
+            outlet: Outlet::Greeting { left: 0 },
             outgoing: Vec::new(),
             sent: 0,
             trailing: 0,
@@ -153,15 +185,13 @@ impl WsLayer {
         let room = HEAD_MAX - before;
         self.head.extend_from_slice(&bytes[..bytes.len().min(room)]);
         let len = match &self.role {
-            Role::Client { key, .. } => upgrade::check_answer(&self.head, key, self.mechanism)?,
-            Role::Server { path } => match upgrade::answer(&self.head, path, self.mechanism) {
+            Role::Client { key, .. } => upgrade::check_answer(&self.head, key, self.dialect)?,
+            Role::Server { path } => match upgrade::answer(&self.head, path, self.dialect) {
                 None => None,
                 Some((answer, len)) => {
                     self.outgoing.extend(answer.text.into_bytes());
-                    match answer.refusal {
-                        Some(error) => return Err(error),
-                        None => Some(len),
-                    }
+                    self.dialect = answer.outcome?;
+                    Some(len)
                 }
             },
         };
@@ -170,19 +200,11 @@ impl WsLayer {
         };
         self.head = Vec::new();
         self.phase = Phase::Open;
-        self.greet();
+        self.ready.extend(self.dialect.greeting());
+        self.outlet = Outlet::Greeting {
+            left: self.dialect.unsent(),
+        };
         Ok(len - before)
-    }
-
-    /// The peer's greeting, as ZMTP expects it.
-    fn greet(&mut self) {
-        let mut greeting = [0; GREETING];
-        greeting[0] = 0xff;
-        greeting[9] = 0x7f;
-        greeting[10] = 3;
-        let name = self.mechanism.as_bytes();
-        greeting[12..12 + name.len()].copy_from_slice(name);
-        self.ready.extend(greeting);
     }
 
     fn decode(&mut self, mut bytes: &[u8]) -> Result<()> {
@@ -192,11 +214,12 @@ impl WsLayer {
                 Inlet::Start => {
                     self.head.push(bytes[0]);
                     bytes = &bytes[1..];
-                    let Some(start) = frames::parse(&self.head, from_client)? else {
+                    let has_flags = self.dialect.has_flags();
+                    let Some(start) = frames::parse(&self.head, from_client, has_flags)? else {
                         continue;
                     };
                     self.head.clear();
-                    self.start(start);
+                    self.start(start)?;
                 }
                 Inlet::Body { left, at, mask } => {
                     let count = usize::try_from(*left)
@@ -212,6 +235,31 @@ impl WsLayer {
                         self.inlet = Inlet::Start;
                     }
                 }
+                Inlet::Piece {
+                    left,
+                    at,
+                    mask,
+                    is_last,
+                } => {
+                    let count = usize::try_from(*left)
+                        .unwrap_or(usize::MAX)
+                        .min(bytes.len());
+                    if self.piece.is_none() {
+                        self.piece = Some(self.ready.len());
+                        self.ready.extend(dialect::piece(0, false));
+                    }
+                    let start = self.ready.len();
+                    self.ready.extend_from_slice(&bytes[..count]);
+                    mask.apply(&mut self.ready[start..], *at);
+                    *left -= count as u64;
+                    *at += count as u64;
+                    bytes = &bytes[count..];
+                    if *left == 0 {
+                        let is_last = *is_last;
+                        self.inlet = Inlet::Start;
+                        self.end_frame(is_last);
+                    }
+                }
                 Inlet::Control { left, payload, .. } => {
                     let count = bytes.len().min(*left);
                     payload.extend_from_slice(&bytes[..count]);
@@ -223,13 +271,77 @@ impl WsLayer {
                 }
             }
         }
+        self.end_piece(false);
         Ok(())
     }
 
-    fn start(&mut self, start: Start) {
+    /// The end of a frame of a message in pieces.
+    fn end_frame(&mut self, is_last: bool) {
+        if is_last {
+            self.in_pieces = false;
+            self.end_piece(true);
+        }
+    }
+
+    /// Completes the piece for above that is being collected. The last one of a message may be empty.
+    fn end_piece(&mut self, is_last: bool) {
+        match self.piece.take() {
+            Some(at) => {
+                let header = dialect::piece(0, is_last);
+                let body = at + header.len();
+                let header = dialect::piece(self.ready.len() - body, is_last);
+                self.ready[at..body].copy_from_slice(&header);
+            }
+            None if is_last => self.ready.extend(dialect::piece(0, true)),
+            None => {}
+        }
+    }
+
+    fn start(&mut self, start: Start) -> Result<()> {
         match start {
+            Start::Piece { is_first, .. } if is_first == self.in_pieces => {
+                let text = match is_first {
+                    true => "the peer begins a message in the middle of another one",
+                    false => "the peer continues a message that it has not begun",
+                };
+                return Err(Error::with(ErrorKind::Os(errno::PROTOCOL), text));
+            }
+            Start::Piece {
+                is_first: true,
+                is_last: true,
+                size,
+                mask,
+            } => {
+                self.dialect.put_header(0, size, &mut self.ready);
+                if size > 0 {
+                    self.inlet = Inlet::Body {
+                        left: size,
+                        at: 0,
+                        mask,
+                    };
+                }
+            }
+            Start::Piece {
+                is_last,
+                size,
+                mask,
+                ..
+            } => {
+                self.in_pieces = true;
+                match size {
+                    0 => self.end_frame(is_last),
+                    left => {
+                        self.inlet = Inlet::Piece {
+                            left,
+                            at: 0,
+                            mask,
+                            is_last,
+                        };
+                    }
+                }
+            }
             Start::Frame { flags, size, mask } => {
-                frames::put_zmtp(flags, size, &mut self.ready);
+                self.dialect.put_header(flags, size, &mut self.ready);
                 if size > 0 {
                     self.inlet = Inlet::Body {
                         left: size,
@@ -250,6 +362,7 @@ impl WsLayer {
                 }
             }
         }
+        Ok(())
     }
 
     /// Handles a complete control frame.
@@ -314,27 +427,25 @@ impl WsLayer {
                     *left -= count;
                     rest = &rest[count..];
                     if *left == 0 {
-                        self.outlet = Outlet::Header { bytes: Vec::new() };
+                        self.outlet = Outlet::header();
                     }
                 }
                 Outlet::Header { bytes } => {
                     bytes.push(rest[0]);
                     rest = &rest[1..];
-                    let Some((flags, size)) = frames::parse_zmtp(bytes) else {
-                        continue;
-                    };
-                    bytes.clear();
-                    let Ok(mask) = self.mask() else { break };
-                    frames::put_frame(flags, size, mask, &mut self.outgoing);
-                    if size > 0 {
-                        self.outlet = Outlet::Body {
-                            left: size,
-                            at: 1,
-                            mask: mask.unwrap_or_default(),
+                    if let Some((flags, size)) = self.dialect.parse_header(bytes) {
+                        let Ok(outlet) = self.begin(flags, size) else {
+                            break;
                         };
+                        self.outlet = outlet;
                     }
                 }
-                Outlet::Body { left, at, mask } => {
+                Outlet::Body {
+                    left,
+                    at,
+                    mask,
+                    rest: after,
+                } => {
                     let count = usize::try_from(*left).unwrap_or(usize::MAX);
                     let count = count.min(rest.len()).min(WAITING_MAX - waiting);
                     let start = self.outgoing.len();
@@ -344,12 +455,53 @@ impl WsLayer {
                     *at += count as u64;
                     rest = &rest[count..];
                     if *left == 0 {
-                        self.outlet = Outlet::Header { bytes: Vec::new() };
+                        let after = *after;
+                        self.outlet = match after {
+                            0 => Outlet::header(),
+                            after => match self.begin_piece(false, after) {
+                                Ok(outlet) => outlet,
+                                Err(Unmasked) => break,
+                            },
+                        };
                     }
                 }
             }
         }
         bytes.len() - rest.len()
+    }
+
+    /// Begins a message or a frame of ZMTP.
+    fn begin(&mut self, flags: u8, size: u64) -> std::result::Result<Outlet, Unmasked> {
+        if !self.dialect.has_flags() {
+            return self.begin_piece(true, size);
+        }
+        let mask = self.mask()?;
+        frames::put_frame(flags, size, mask, &mut self.outgoing);
+        Ok(match size {
+            0 => Outlet::header(),
+            left => Outlet::Body {
+                left,
+                at: 1,
+                mask: mask.unwrap_or_default(),
+                rest: 0,
+            },
+        })
+    }
+
+    /// Begins a frame with the next part of a message of which `size` bytes are left.
+    fn begin_piece(&mut self, is_first: bool, size: u64) -> std::result::Result<Outlet, Unmasked> {
+        let (left, mask) = (size.min(PIECE_MAX), self.mask()?);
+        let rest = size - left;
+        frames::put_piece(is_first, rest == 0, left, mask, &mut self.outgoing);
+        Ok(match left {
+            0 => Outlet::header(),
+            left => Outlet::Body {
+                left,
+                at: 0,
+                mask: mask.unwrap_or_default(),
+                rest,
+            },
+        })
     }
 }
 
@@ -394,6 +546,10 @@ impl Layer for WsLayer {
 
     fn has_ended(&self) -> bool {
         self.has_ended
+    }
+
+    fn sends_pieces(&self) -> bool {
+        !self.dialect.has_flags()
     }
 
     fn handle_output(&mut self, slices: &[IoSlice<'_>]) -> usize {

@@ -1,8 +1,10 @@
-//! WebSocket: the transports `ws` and `wss`, which carry ZMTP as ZWS 2.0 (RFC 45).
+//! WebSocket: the transports `ws` and `wss`, which carry ZMTP as ZWS 2.0 (RFC 45), and the scalability protocols as nng
+//! does.
 //!
-//! The upgrade from HTTP is a file of its own. From then on, the layer turns frames of ZMTP into messages of WebSocket and
-//! back. For the engine, the peer speaks ZMTP 3.0: the layer adds the greeting that ZWS omits.
+//! The upgrade from HTTP is a file of its own. From then on, the layer turns frames of the engine into messages of
+//! WebSocket and back. The dialect says how: it adds the part of the handshake that the connection does not have.
 
+mod dialect;
 mod frames;
 mod layer;
 mod upgrade;
@@ -11,6 +13,7 @@ use std::os::fd::BorrowedFd;
 
 use zeroxide_proto::socket_type::SocketType;
 
+use self::dialect::Dialect;
 pub(super) use self::layer::WsLayer;
 use super::tcp::{TCP, renamed};
 use super::tls::{Client, Server};
@@ -70,7 +73,7 @@ impl ByteTransport for Ws {
             server,
             scheme: self.scheme,
             path: path.to_owned(),
-            mechanism: options.security.mechanism.name,
+            dialect: Dialect::of(options),
         }))
     }
 
@@ -102,7 +105,7 @@ impl ByteTransport for Ws {
         };
         // A source address is of no interest to the server.
         let host = address.rsplit(';').next().unwrap_or(address);
-        let layer = WsLayer::client(host, path, options.security.mechanism.name)?;
+        let layer = WsLayer::client(host, path, Dialect::of(options))?;
         Ok(Opening {
             stream: stream.with_layer(layer),
             connected,
@@ -116,7 +119,7 @@ struct WsListener {
     server: Option<Server>,
     scheme: &'static str,
     path: String,
-    mechanism: &'static str,
+    dialect: Dialect,
 }
 
 impl Listen for WsListener {
@@ -127,7 +130,7 @@ impl Listen for WsListener {
         if let Some(server) = &self.server {
             stream = stream.with_layer(server.layer()?);
         }
-        let layer = WsLayer::server(&self.path, self.mechanism);
+        let layer = WsLayer::server(&self.path, self.dialect);
         Ok(Some(stream.with_layer(layer)))
     }
 

@@ -2,16 +2,19 @@
 
 use std::io::IoSlice;
 
+use zeroxide_proto::sp;
+
 use super::*;
 use crate::transports::layers::{Layer, Phase};
 
 /// A greeting of ZMTP, which the layer does not send.
 const GREETING: [u8; 64] = [9; 64];
+const NULL: Dialect = Dialect::Zws("NULL", SocketType::Dealer);
 
 fn pair() -> (WsLayer, WsLayer) {
     (
-        WsLayer::client("localhost:80", "/feed", "NULL").unwrap(),
-        WsLayer::server("/feed", "NULL"),
+        WsLayer::client("localhost:80", "/feed", NULL).unwrap(),
+        WsLayer::server("/feed", NULL),
     )
 }
 
@@ -105,7 +108,7 @@ fn a_layer_that_is_not_read_takes_no_more_and_loses_nothing() {
 
 #[test]
 fn the_example_of_rfc_6455_is_answered_as_it_says() {
-    let mut server = WsLayer::server("/chat", "NULL");
+    let mut server = WsLayer::server("/chat", NULL);
     server
         .handle_input(b"GET /chat HTTP/1.1\r\nHost: server.example.com\r\nupgrade: WebSocket\r\nConnection: keep-alive, Upgrade\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nOrigin: http://example.com\r\nSec-WebSocket-Protocol: other, ZWS2.0/NULL,ZWS2.0\r\nSec-WebSocket-Version: 13\r\n\r\n")
         .unwrap();
@@ -122,10 +125,23 @@ fn the_example_of_rfc_6455_is_answered_as_it_says() {
 }
 
 #[test]
+fn a_request_of_nng_without_a_path_asks_for_the_root() {
+    let request = upgrade::request("h", "", "dGhlIHNhbXBsZSBub25jZQ==", NULL);
+    let request = request.replace("GET / ", "GET  ");
+    let mut server = WsLayer::server("", NULL);
+    // What follows the request is not lost.
+    let ping = b"\x89\x80\0\0\0\0";
+    server
+        .handle_input(&[request.as_bytes(), ping].concat())
+        .unwrap();
+    assert!(server.poll_transmit().ends_with(b"\r\n\r\n\x8a\0"));
+}
+
+#[test]
 fn a_client_accepts_only_the_right_answer() {
     let right = "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Accept: s3pPLMBiTxaQ9kYGzzhZRbK+xOo=\r\nSec-WebSocket-Protocol: ZWS2.0/NULL\r\n\r\n";
     let check =
-        |answer: &str| upgrade::check_answer(answer.as_bytes(), "dGhlIHNhbXBsZSBub25jZQ==", "NULL");
+        |answer: &str| upgrade::check_answer(answer.as_bytes(), "dGhlIHNhbXBsZSBub25jZQ==", NULL);
     assert_eq!(check(right).unwrap(), Some(right.len()));
     assert_eq!(check(&right[..right.len() - 1]).unwrap(), None);
     for (wrong, words) in [
@@ -153,7 +169,7 @@ fn a_client_accepts_only_the_right_answer() {
 
 #[test]
 fn a_server_says_what_is_wrong_with_a_request() {
-    let right = upgrade::request("h:1", "/feed", "dGhlIHNhbXBsZSBub25jZQ==", "NULL");
+    let right = upgrade::request("h:1", "/feed", "dGhlIHNhbXBsZSBub25jZQ==", NULL);
     for (wrong, status, words) in [
         (right.replace("GET", "POST"), "426", "asks for no WebSocket"),
         (
@@ -180,7 +196,7 @@ fn a_server_says_what_is_wrong_with_a_request() {
             "more than 64 header fields",
         ),
     ] {
-        let mut server = WsLayer::server("/feed", "NULL");
+        let mut server = WsLayer::server("/feed", NULL);
         let error = server
             .handle_input(wrong.as_bytes())
             .unwrap_err()
@@ -265,4 +281,154 @@ fn no_bytes_make_it_panic_or_keep_much() {
         assert!(buffer.len() <= bytes.len() + 64);
         assert!(server.poll_transmit().len() <= bytes.len());
     }
+}
+
+/// Two layers of SP after the upgrade, and after the openings.
+fn open_sp(piece: usize) -> (WsLayer, WsLayer) {
+    let mut client = WsLayer::client("localhost:80", "", Dialect::Sp(sp::REQ)).unwrap();
+    let mut server = WsLayer::server("", Dialect::Sp(sp::REP));
+    let request = String::from_utf8(client.poll_transmit().to_vec()).unwrap();
+    // Both sides name the type of the server, as nng does.
+    assert!(
+        request.contains("\r\nSec-WebSocket-Protocol: rep.sp.nanomsg.org\r\n"),
+        "{request}"
+    );
+    let opening = pass(&mut client, &mut server, piece).unwrap();
+    assert_eq!(opening, sp::opening(sp::REQ));
+    let opening = pass(&mut server, &mut client, piece).unwrap();
+    assert_eq!(opening, sp::opening(sp::REP));
+    for layer in [&mut client, &mut server] {
+        assert_eq!(write(layer, &[9; sp::OPENING]), sp::OPENING);
+        assert!(layer.poll_transmit().is_empty());
+    }
+    (client, server)
+}
+
+/// The messages in the bytes that a layer of SP has for above, whose pieces are joined.
+fn messages(mut bytes: &[u8]) -> Vec<Vec<u8>> {
+    let (mut all, mut begun) = (Vec::new(), Vec::new());
+    while let Some((header, rest)) = bytes.split_first_chunk() {
+        let header = u64::from_be_bytes(*header);
+        let size = (header & !(1 << 63)) as usize;
+        begun.extend_from_slice(&rest[..size]);
+        bytes = &rest[size..];
+        if header >> 63 == 0 {
+            all.push(std::mem::take(&mut begun));
+        }
+    }
+    assert!(begun.is_empty() && bytes.is_empty());
+    all
+}
+
+#[test]
+fn messages_of_sp_are_messages_of_websocket_in_frames_that_nng_accepts() {
+    let bodies = [0, 1, 125, 126, 65_535, 65_536, 65_537, 200_000]
+        .map(|size| (0..size).map(|n| (n % 251) as u8).collect::<Vec<u8>>());
+    let above: Vec<u8> = bodies
+        .iter()
+        .flat_map(|body| [&(body.len() as u64).to_be_bytes()[..], body].concat())
+        .collect();
+    for cut in [1, 7, 1000, 16 * 1024] {
+        let (client, server) = open_sp(cut);
+        let mut both = [client, server];
+        for _ in 0..2 {
+            let [from, to] = &mut both;
+            let (mut taken, mut arrived) = (0, Vec::new());
+            while taken < above.len() {
+                taken += write(from, &above[taken..]);
+                arrived.extend(pass(from, to, cut).unwrap());
+            }
+            assert!(messages(&arrived) == bodies, "{cut}");
+            both.reverse();
+        }
+    }
+    let (_, mut server) = open_sp(1000);
+    write(&mut server, b"\0\0\0\0\0\x02\0\0");
+    write(&mut server, &[7; 70_000]);
+    let sent = server.poll_transmit();
+    // The first frame is not the last one.
+    assert_eq!(sent[..10], [2, 127, 0, 0, 0, 0, 0, 1, 0, 0]);
+    write(&mut server, &[7; 70_000]);
+    assert!(server.poll_transmit().len() < 70_000);
+}
+
+#[test]
+fn frames_that_sp_does_not_have_are_refused() {
+    for (frames, words) in [
+        (&b"\x80\x81\0\0\0\0x"[..], "has not begun"),
+        (
+            b"\x02\x81\0\0\0\0x\x82\x81\0\0\0\0x",
+            "in the middle of another",
+        ),
+        (b"\x09\x80", "control frame in fragments"),
+        (b"\x81\x80", "sends text"),
+    ] {
+        let (_, mut server) = open_sp(1000);
+        let error = server.handle_input(frames).unwrap_err().to_string();
+        assert!(error.contains(words), "{error}");
+    }
+    // A control frame may come between the pieces.
+    let (_, mut server) = open_sp(1000);
+    server
+        .handle_input(b"\x02\x82\0\0\0\0ab\x89\x80\0\0\0\0\x00\x80\0\0\0\0\x80\x81\0\0\0\0c")
+        .unwrap();
+    let mut buffer = Vec::with_capacity(100);
+    server.poll_input(&mut buffer).unwrap();
+    assert_eq!(messages(&buffer), [b"abc"]);
+    assert_eq!(server.poll_transmit(), [0x8a, 0]);
+}
+
+#[test]
+fn a_server_of_sp_accepts_its_own_type_only() {
+    for (dialect, offered) in [
+        (Dialect::Sp(sp::PUB), "ZWS2.0/NULL"),
+        (Dialect::Sp(sp::PUB), "sub.sp.nanomsg.org"),
+        (Dialect::Zws("CURVE", SocketType::Dealer), "ZWS2.0"),
+    ] {
+        let request = upgrade::request("h", "", "dGhlIHNhbXBsZSBub25jZQ==", NULL);
+        let request = request.replace("ZWS2.0/NULL", offered);
+        let mut server = WsLayer::server("", dialect);
+        let error = server.handle_input(request.as_bytes()).unwrap_err();
+        assert!(error.to_string().contains(offered), "{error}");
+    }
+}
+
+/// What browsers and libraries for them send: no mechanism, but a routing id first.
+#[test]
+fn without_a_mechanism_the_peer_speaks_zmtp_1_to_the_engine() {
+    let request = upgrade::request("h", "", "dGhlIHNhbXBsZSBub25jZQ==", NULL);
+    let request = request.replace("ZWS2.0/NULL", "ZWS2.0");
+    let mut server = WsLayer::server("", NULL);
+    server.handle_input(request.as_bytes()).unwrap();
+    let answer = String::from_utf8(server.poll_transmit().to_vec()).unwrap();
+    assert!(answer.ends_with("\r\nSec-WebSocket-Protocol: ZWS2.0\r\n\r\n"));
+    server.transmitted(answer.len());
+    let mut buffer = Vec::with_capacity(1000);
+    server.poll_input(&mut buffer).unwrap();
+    // Version 1.0, and the type of a peer of a DEALER.
+    assert_eq!(buffer[..11], *b"\xff\0\0\0\0\0\0\0\0\x7f\0");
+    assert_eq!(buffer[11], SocketType::Dealer.peers()[0].id());
+    write(&mut server, b"\xff\0\0\0\0\0\0\0\x03\x7f\x03\x05");
+    write(&mut server, b"\x03\0me\x06\x01hello\x01\0");
+    let long = [&b"\xff\0\0\0\0\0\0\x01\x01\0"[..], &[7; 256]].concat();
+    write(&mut server, &long);
+    let sent = server.poll_transmit();
+    let expected = [
+        &b"\x82\x03\0me\x82\x06\x01hello\x82\x01\0\x82\x7e\x01\x01\0"[..],
+        &[7; 256],
+    ]
+    .concat();
+    assert_eq!(sent, expected);
+    let received = b"\x82\x83\0\0\0\0\0id\x82\x83\0\0\0\0\x01hi\x82\x81\0\0\0\0\0";
+    server.handle_input(received).unwrap();
+    let big = [&b"\x82\xfe\x01\0\0\0\0\0\0"[..], &[7; 255]].concat();
+    server.handle_input(&big).unwrap();
+    buffer.clear();
+    server.poll_input(&mut buffer).unwrap();
+    let expected = [
+        &b"\x03\0id\x03\x01hi\x01\0\xff\0\0\0\0\0\0\x01\0\0"[..],
+        &[7; 255],
+    ]
+    .concat();
+    assert_eq!(buffer, expected);
 }

@@ -5,21 +5,25 @@ use base64::engine::general_purpose::STANDARD;
 use httparse::{EMPTY_HEADER, Header, Request, Response, Status};
 use sha1::{Digest, Sha1};
 
+use super::dialect::Dialect;
 use crate::error::{Error, ErrorKind, Result};
 use crate::sys::errno;
 
 /// The longest request or answer.
 pub(super) const HEAD_MAX: usize = 8 * 1024;
 const HEADERS_MAX: usize = 64;
+/// nng asks like this if its address has no path, which HTTP does not allow.
+const NO_PATH: &[u8] = b"GET  ";
+const PATH: &[u8] = b"GET / ";
 /// From RFC 6455.
 const GUID: &[u8] = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
 
 const PROTOCOL: ErrorKind = ErrorKind::Os(errno::PROTOCOL);
 
-/// An answer of the server: what it sends, and why it refuses if it does.
+/// An answer of the server: what it sends, and what the connection carries or why it refuses.
 pub(super) struct Answer {
     pub(super) text: String,
-    pub(super) refusal: Option<Error>,
+    pub(super) outcome: Result<Dialect>,
 }
 
 /// # Errors
@@ -35,26 +39,26 @@ pub(super) fn check_path(path: &str) -> Result<()> {
     }
 }
 
-/// The name of ZWS 2.0 with a mechanism.
-pub(super) fn protocol(mechanism: &str) -> String {
-    format!("ZWS2.0/{mechanism}")
-}
-
 /// A client's key: 16 random bytes.
 pub(super) fn key(random: [u8; 16]) -> String {
     STANDARD.encode(random)
 }
 
-pub(super) fn request(host: &str, path: &str, key: &str, mechanism: &str) -> String {
+pub(super) fn request(host: &str, path: &str, key: &str, dialect: Dialect) -> String {
     let path = if path.is_empty() { "/" } else { path };
-    let protocol = protocol(mechanism);
+    let protocol = dialect.protocol(true);
     format!(
         "GET {path} HTTP/1.1\r\nHost: {host}\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Key: {key}\r\nSec-WebSocket-Protocol: {protocol}\r\nSec-WebSocket-Version: 13\r\n\r\n"
     )
 }
 
 /// Answers a request for this path, once it is complete. Returns the answer and the length of the request.
-pub(super) fn answer(bytes: &[u8], path: &str, mechanism: &str) -> Option<(Answer, usize)> {
+pub(super) fn answer(bytes: &[u8], path: &str, own: Dialect) -> Option<(Answer, usize)> {
+    if let Some(rest) = bytes.strip_prefix(NO_PATH) {
+        let whole = [PATH, rest].concat();
+        let added = PATH.len() - NO_PATH.len();
+        return answer(&whole, path, own).map(|(answer, len)| (answer, len.saturating_sub(added)));
+    }
     let mut headers = [EMPTY_HEADER; HEADERS_MAX];
     let mut request = Request::new(&mut headers);
     let len = match request.parse(bytes) {
@@ -79,10 +83,10 @@ pub(super) fn answer(bytes: &[u8], path: &str, mechanism: &str) -> Option<(Answe
             ));
         }
     };
-    let answer = match accept(&request, path, mechanism) {
-        Ok(text) => Answer {
+    let answer = match accept(&request, path, own) {
+        Ok((text, dialect)) => Answer {
             text,
-            refusal: None,
+            outcome: Ok(dialect),
         },
         Err((status, why)) => refuse(status, &why).0,
     };
@@ -92,21 +96,21 @@ pub(super) fn answer(bytes: &[u8], path: &str, mechanism: &str) -> Option<(Answe
 fn accept(
     request: &Request<'_, '_>,
     path: &str,
-    mechanism: &str,
-) -> std::result::Result<String, (&'static str, String)> {
+    own: Dialect,
+) -> std::result::Result<(String, Dialect), (&'static str, String)> {
     let headers = &*request.headers;
     let asked = request.path.unwrap_or_default();
-    let own = if path.is_empty() { "/" } else { path };
+    let path = if path.is_empty() { "/" } else { path };
     if request.method != Some("GET")
         || !has_word(headers, "Upgrade", "websocket")
         || !has_word(headers, "Connection", "upgrade")
     {
         return Err(("426 Upgrade Required", "asks for no WebSocket".to_owned()));
     }
-    if asked != own {
+    if asked != path {
         return Err((
             "404 Not Found",
-            format!("asks for the path {asked:?}, expected {own:?}"),
+            format!("asks for the path {asked:?}, expected {path:?}"),
         ));
     }
     if value(headers, "Sec-WebSocket-Version").map(str::trim) != Some("13") {
@@ -124,19 +128,23 @@ fn accept(
             "sends no Sec-WebSocket-Key of 16 bytes".to_owned(),
         ));
     }
-    let protocol = protocol(mechanism);
-    if !has_word(headers, "Sec-WebSocket-Protocol", &protocol) {
+    let mut accepted = own.accepted();
+    let offers =
+        |dialect: &Dialect| has_word(headers, "Sec-WebSocket-Protocol", &dialect.protocol(false));
+    let Some(dialect) = accepted.find(offers) else {
         let offered: Vec<&str> = values(headers, "Sec-WebSocket-Protocol").collect();
         let why = format!(
-            "offers the protocols {:?}, expected {protocol}",
-            offered.join(",")
+            "offers the protocols {:?}, expected {}",
+            offered.join(","),
+            own.protocol(false)
         );
         return Err(("400 Bad Request", why));
-    }
-    let accept = accept_key(key);
-    Ok(format!(
+    };
+    let (accept, protocol) = (accept_key(key), dialect.protocol(false));
+    let text = format!(
         "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Accept: {accept}\r\nSec-WebSocket-Protocol: {protocol}\r\n\r\n"
-    ))
+    );
+    Ok((text, dialect))
 }
 
 fn refuse(status: &str, why: &str) -> (Answer, usize) {
@@ -144,7 +152,7 @@ fn refuse(status: &str, why: &str) -> (Answer, usize) {
         text: format!(
             "HTTP/1.1 {status}\r\nConnection: close\r\nContent-Length: 0\r\nSec-WebSocket-Version: 13\r\n\r\n"
         ),
-        refusal: Some(Error::with(PROTOCOL, format!("the client {why}"))),
+        outcome: Err(Error::with(PROTOCOL, format!("the client {why}"))),
     };
     (answer, 0)
 }
@@ -153,7 +161,7 @@ fn refuse(status: &str, why: &str) -> (Answer, usize) {
 ///
 /// # Errors
 /// If the server refuses, or its answer is wrong.
-pub(super) fn check_answer(bytes: &[u8], key: &str, mechanism: &str) -> Result<Option<usize>> {
+pub(super) fn check_answer(bytes: &[u8], key: &str, dialect: Dialect) -> Result<Option<usize>> {
     let wrong = |why: String| Error::with(PROTOCOL, format!("the server {why}"));
     let mut headers = [EMPTY_HEADER; HEADERS_MAX];
     let mut response = Response::new(&mut headers);
@@ -193,7 +201,7 @@ pub(super) fn check_answer(bytes: &[u8], key: &str, mechanism: &str) -> Result<O
     }
     let (chosen, protocol) = (
         value(headers, "Sec-WebSocket-Protocol"),
-        protocol(mechanism),
+        dialect.protocol(true),
     );
     if chosen.map(str::trim) != Some(&*protocol) {
         let chosen = chosen.unwrap_or("none");
