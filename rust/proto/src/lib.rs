@@ -10,7 +10,7 @@
 //! mechanisms (one file each in [`mechanisms`]), and the traffic after them. The scalability protocols ([`sp`]) have a
 //! handshake and a framing of their own; the rest of the engine is the same. It uses [`Frame`] and [`Message`],
 //! [`SocketType`], the matchers for subscriptions in [`subscription`], and endpoints in [`endpoint`]. The datagrams of udp,
-//! which need no engine, are in [`datagram`].
+//! which need no engine, are in [`datagram`]. Neither does [`pgm`], which repairs what datagrams lose.
 //!
 //! A peer may send anything. Invalid input is refused with a reason ([`CloseReason`]). It cannot make the engine panic,
 //! recurse, or keep memory out of proportion to the bytes it really sent.
@@ -31,6 +31,7 @@ mod greeting;
 mod legacy;
 pub mod mechanisms;
 pub mod message;
+pub mod pgm;
 mod read_buffer;
 pub mod run;
 pub mod socket_type;
