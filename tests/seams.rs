@@ -58,7 +58,9 @@ fn only(source: &str, homes: &[&str], wrong: impl Fn(&str) -> Option<String>) {
 
 /// A scheme on its own, as code needs it to tell one transport from another.
 fn scheme(line: &str) -> Option<String> {
-    let schemes = ["inproc", "tcp", "ipc", "udp", "tls+tcp", "ws", "wss"];
+    let schemes = [
+        "inproc", "tcp", "ipc", "udp", "pgm", "epgm", "tls+tcp", "ws", "wss",
+    ];
     let literals = schemes
         .iter()
         .flat_map(|scheme| ["", ":", "://"].map(|separator| format!("\"{scheme}{separator}\"")));

@@ -561,6 +561,7 @@ class Event(IntFlag):
         HANDSHAKE_SUCCEEDED: The handshake is complete: messages can flow.
         HANDSHAKE_FAILED_PROTOCOL: The peer broke the protocol; the value is one of the codes.
         HANDSHAKE_FAILED_AUTH: The peer was refused; the value is the status code of ZAP.
+        GAP: Packets of epgm or pgm were lost; the value is their number. Only in zeroxide.
         ALL_V1: All of the above.
         ALL: All of the above.
         PIPES_STATS: A draft, never sent.
@@ -632,6 +633,7 @@ class Event(IntFlag):
     HANDSHAKE_SUCCEEDED = 0x1000
     HANDSHAKE_FAILED_PROTOCOL = 0x2000
     HANDSHAKE_FAILED_AUTH = 0x4000
+    GAP = 0x8000
     ALL_V1 = 0xFFFF
     ALL = ALL_V1
     # draft: version 2 of the monitor protocol

@@ -74,6 +74,8 @@ class Dropped(TypedDict):
     """It had passed more sockets than ``MAX_TTL`` allows."""
     too_slow: int
     """Its subscriber was too slow (``SLOW_SUBSCRIBER``, ``MAX_LAG``)."""
+    gap: int
+    """It was in packets of epgm or pgm that got lost and could not be repaired; this is the number of the packets."""
 
 class PeerStats(TypedDict):
     """Counters of one connection, as in `Socket.stats()["peers"]`."""

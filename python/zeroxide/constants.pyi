@@ -247,6 +247,7 @@ class Event(IntFlag):
         HANDSHAKE_SUCCEEDED: The handshake is complete: messages can flow.
         HANDSHAKE_FAILED_PROTOCOL: The peer broke the protocol; the value is one of the codes.
         HANDSHAKE_FAILED_AUTH: The peer was refused; the value is the status code of ZAP.
+        GAP: Packets of epgm or pgm were lost; the value is their number. Only in zeroxide.
         ALL_V1: All of the above.
         ALL: All of the above.
         PIPES_STATS: A draft, never sent.
@@ -458,6 +459,11 @@ class Event(IntFlag):
     """The peer was refused; the value is the status code of ZAP.
 
     Source: ``ZMQ_EVENT_HANDSHAKE_FAILED_AUTH`` of zmq_socket_monitor(3)
+    """
+    GAP = 0x8000
+    """Packets of epgm or pgm were lost; the value is their number. Only in zeroxide.
+
+    Source: ``ZMQ_EVENT_GAP`` of zmq_socket_monitor(3)
     """
     ALL_V1 = 0xFFFF
     """All of the above.
@@ -3458,6 +3464,11 @@ EVENT_HANDSHAKE_FAILED_AUTH = Event.HANDSHAKE_FAILED_AUTH
 
 Source: ``ZMQ_EVENT_HANDSHAKE_FAILED_AUTH`` of zmq_socket_monitor(3)
 """
+EVENT_GAP = Event.GAP
+"""Packets of epgm or pgm were lost; the value is their number. Only in zeroxide.
+
+Source: ``ZMQ_EVENT_GAP`` of zmq_socket_monitor(3)
+"""
 EVENT_ALL_V1 = Event.ALL_V1
 """All of the above.
 
@@ -3550,6 +3561,7 @@ __all__ = [
     "EVENT_CONNECT_DELAYED",
     "EVENT_CONNECT_RETRIED",
     "EVENT_DISCONNECTED",
+    "EVENT_GAP",
     "EVENT_HANDSHAKE_FAILED_AUTH",
     "EVENT_HANDSHAKE_FAILED_NO_DETAIL",
     "EVENT_HANDSHAKE_FAILED_PROTOCOL",

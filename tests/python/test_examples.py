@@ -39,6 +39,15 @@ def test_weather(programs, directory) -> None:
 
 
 @pytest.mark.zeroxide_only
+def test_ticker(programs) -> None:
+    endpoint = f"epgm://lo;239.254.1.1:{free_udp_port()}"
+    publisher = programs.start("ticker.py", "publish", endpoint)
+    said = programs.run("ticker.py", "follow", "ACME", 3, endpoint)
+    assert re.fullmatch(r"(ACME \d+\.\d\d\n){3}0 packets lost\n", said), said
+    interrupt(publisher)
+
+
+@pytest.mark.zeroxide_only
 def test_chat(programs) -> None:
     place = ("--interface", "lo", "--port", free_udp_port())
     ann, bob = (programs.start("chat.py", name, *place) for name in ("Ann", "Bob"))

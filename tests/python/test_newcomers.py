@@ -27,7 +27,7 @@ ROWS = {
     "socket.connect('tcp://127.0.0.1:5555\\n')": r"tcp://127.0.0.1:5555\n: '5555\n': there is white"
     " space around it; remove it",
     "socket.connect('TCP://127.0.0.1:5555')": "no transport is called 'TCP'; there are inproc, tcp,"
-    " ipc, udp, tls+tcp, ws, wss, vsock, tipc, sctp; did you mean 'tcp'?",
+    " ipc, udp, pgm, epgm, tls+tcp, ws, wss, vsock, tipc, sctp; did you mean 'tcp'?",
     "socket.bind('ipc://~/no/such/folder')": "the directory of ~/no/such/folder does not exist;"
     " '~' has no meaning in an endpoint, so expand it first",
     "socket.bind(('127.0.0.1', 5555))": "an endpoint is text such as 'tcp://127.0.0.1:5555', not"

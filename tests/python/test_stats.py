@@ -25,6 +25,7 @@ REASONS = {
     "overrun",
     "hops",
     "too_slow",
+    "gap",
 }
 
 

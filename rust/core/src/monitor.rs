@@ -48,6 +48,8 @@ pub enum EventKind {
     HandshakeFailedProtocol = 0x2000,
     /// A handshake was refused; the value is the status: 300, 400 or 500.
     HandshakeFailedAuth = 0x4000,
+    /// Packets of epgm or pgm got lost and could not be repaired; the value is their number. libzmq has no such event.
+    Gap = 0x8000,
 }
 
 /// One event of a socket.

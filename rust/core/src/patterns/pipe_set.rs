@@ -44,7 +44,7 @@ pub enum DropReason {
     /// It was received, but the socket had already rejected the peer (a second PAIR peer), closed the connection before
     /// the message was read (disconnect, unbind), or had another peer with that routing id all the time.
     Refused,
-    /// A subscription above MAX_SUBSCRIPTIONS, which was ignored.
+    /// A subscription above MAX_SUBSCRIPTIONS, which was ignored. Or a packet of epgm or pgm from one sender too many.
     Excess,
     /// It was sent part by part and its last part failed, or its thread ended before that.
     Unfinished,
@@ -60,11 +60,13 @@ pub enum DropReason {
     Hops,
     /// Its subscriber was too slow, and was disconnected (SLOW_SUBSCRIBER) or skipped what it had missed (MAX_LAG).
     TooSlow,
+    /// It was in packets of epgm or pgm that got lost and could not be repaired. The number is that of the packets.
+    Gap,
 }
 
 impl DropReason {
     /// Every reason, in the order of the counters.
-    pub const ALL: [DropReason; 19] = [
+    pub const ALL: [DropReason; 20] = [
         DropReason::HighWater,
         DropReason::NoPeer,
         DropReason::Unroutable,
@@ -84,6 +86,7 @@ impl DropReason {
         DropReason::Overrun,
         DropReason::Hops,
         DropReason::TooSlow,
+        DropReason::Gap,
     ];
 
     /// The name used in statistics.
@@ -108,6 +111,7 @@ impl DropReason {
             DropReason::Overrun => "overrun",
             DropReason::Hops => "hops",
             DropReason::TooSlow => "too_slow",
+            DropReason::Gap => "gap",
         }
     }
 }

@@ -12,6 +12,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use zeroxide_proto::engine::PeerInfo;
+use zeroxide_proto::frame::{Frame, FrameKind};
 use zeroxide_proto::mechanisms;
 use zeroxide_proto::message::Message;
 use zeroxide_proto::socket_type::SocketType;
@@ -154,6 +155,20 @@ impl MessagePort {
             pipe.pipe.set_far_peer(at(address));
         }
         theirs.set_largest(largest);
+        self.port.attach(theirs, &self.endpoint, self.origin);
+        pipe
+    }
+
+    /// Like [`open`](Self::open), for a transport that sends every message of the socket to peers that it does not know.
+    /// A publisher acts as if a peer had subscribed to everything.
+    pub(super) fn open_for_all(&self, on_change: impl Fn() + Send + Sync + 'static) -> MessagePipe {
+        let (mut pipe, theirs) = self.join("", on_change);
+        pipe.pipe.set_far_peer(at(""));
+        if self.socket_type.publishes() {
+            let everything = Frame::with_kind(FrameKind::Subscribe, b"");
+            pipe.pipe.write_unchecked(&mut Message::single(everything));
+            pipe.pipe.flush();
+        }
         self.port.attach(theirs, &self.endpoint, self.origin);
         pipe
     }

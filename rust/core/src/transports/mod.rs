@@ -10,6 +10,8 @@ mod ip;
 mod ipc;
 mod layers;
 mod messages;
+mod multicast;
+mod pgm;
 mod sctp;
 mod socks;
 mod tcp;
@@ -181,6 +183,8 @@ static TRANSPORTS: &[Row] = &[
     Row::Bytes(&tcp::TCP),
     Row::Bytes(&ipc::IPC),
     Row::Messages(udp::new),
+    Row::Messages(pgm::new),
+    Row::Messages(pgm::new_in_udp),
     Row::Bytes(&tls::TLS),
     Row::Bytes(&ws::WS),
     Row::Bytes(&ws::WSS),

@@ -3,14 +3,15 @@
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
-use socket2::{Domain, InterfaceIndexOrAddress, Protocol, SockAddr, Socket, Type};
+use socket2::{Domain, Protocol, SockAddr, Socket, Type};
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::options::Options;
 use crate::resolver::HostPort;
-use crate::sys::{datagram, interfaces};
+use crate::sys::datagram;
 use crate::transports::address::{self, Address, Host};
 use crate::transports::ip;
+use crate::transports::multicast::{Interface, join, prepare_sending};
 
 /// The size of the headers of IP and UDP.
 const HEADERS_V4: usize = 28;
@@ -179,102 +180,6 @@ fn any(ip: IpAddr) -> IpAddr {
         IpAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
         IpAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
     }
-}
-
-/// The interface for multicast, as its address and its number. Without both, the system chooses one.
-#[derive(Default)]
-struct Interface {
-    address: Option<Ipv4Addr>,
-    number: u32,
-}
-
-impl Interface {
-    fn find(host: Option<&Host>, group: &SocketAddr) -> Result<Interface> {
-        let scope = match group {
-            SocketAddr::V6(group) => group.scope_id(),
-            SocketAddr::V4(_) => 0,
-        };
-        let Some(host) = host.filter(|host| **host != Host::Any) else {
-            return Ok(Interface {
-                address: None,
-                number: scope,
-            });
-        };
-        let all = interfaces::addresses()?;
-        let (name, given) = match host {
-            Host::Name(name) => (Some(name.as_str()), None),
-            Host::Ip(ip, _) => {
-                let own = all.iter().find(|(_, address)| address.ip() == *ip);
-                (own.map(|(name, _)| name.as_str()), Some(*ip))
-            }
-            Host::Any => (None, None),
-        };
-        let number = name.and_then(interfaces::index);
-        let (Some(name), Some(number)) = (name, number) else {
-            let shown = match host {
-                Host::Name(name) => name.clone(),
-                Host::Ip(ip, _) => ip.to_string(),
-                Host::Any => "*".to_owned(),
-            };
-            let text = format!("no interface has the name or the address {shown}");
-            return Err(Error::with(ErrorKind::NoDevice, text));
-        };
-        let first = || {
-            let mut own = all.iter().filter(|(owner, _)| owner == name);
-            own.find_map(|(_, address)| ipv4(address.ip()))
-        };
-        Ok(Interface {
-            address: given.and_then(ipv4).or_else(first),
-            number,
-        })
-    }
-}
-
-fn ipv4(ip: IpAddr) -> Option<Ipv4Addr> {
-    match ip {
-        IpAddr::V4(ip) => Some(ip),
-        IpAddr::V6(_) => None,
-    }
-}
-
-fn join(socket: &Socket, group: IpAddr, interface: &Interface) -> io::Result<()> {
-    match group {
-        IpAddr::V4(group) => {
-            let interface = match interface.number {
-                0 => InterfaceIndexOrAddress::Address(Ipv4Addr::UNSPECIFIED),
-                number => InterfaceIndexOrAddress::Index(number),
-            };
-            socket.join_multicast_v4_n(&group, &interface)
-        }
-        IpAddr::V6(group) => socket.join_multicast_v6(&group, interface.number),
-    }
-}
-
-/// Sets what matters for sending to a group.
-fn prepare_sending(
-    socket: &Socket,
-    group: IpAddr,
-    interface: &Interface,
-    options: &Options,
-) -> io::Result<()> {
-    let hops = options.multicast_hops.min(255);
-    match group {
-        IpAddr::V4(_) => {
-            socket.set_multicast_loop_v4(options.multicast_loop)?;
-            socket.set_multicast_ttl_v4(hops)?;
-            if let Some(address) = interface.address {
-                socket.set_multicast_if_v4(&address)?;
-            }
-        }
-        IpAddr::V6(_) => {
-            socket.set_multicast_loop_v6(options.multicast_loop)?;
-            socket.set_multicast_hops_v6(hops)?;
-            if interface.number != 0 {
-                socket.set_multicast_if_v6(interface.number)?;
-            }
-        }
-    }
-    Ok(())
 }
 
 fn cannot_bind(error: io::Error, address: &SocketAddr) -> Error {
