@@ -37,7 +37,7 @@ const CORE: &[&[&str]] = &[
     &["access", "undelivered"],
     &["options"],
     &["pace"],
-    &["signal", "resolver"],
+    &["signal", "resolver", "spill"],
     &["reactor"],
     &["pipe"],
     &["budget"],

@@ -366,6 +366,9 @@ class SocketOption(IntEnum):
     RCVPRIO = 1041
     SLOW_SUBSCRIBER = 1060
     MAX_LAG = 1061
+    SPILL_DIR = 1050, _OptType.bytes
+    SPILL_BYTES = 1051, _OptType.int64
+    SPILL_KEEP = 1052
 
 
 class MessageOption(IntEnum):

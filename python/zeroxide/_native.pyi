@@ -76,6 +76,8 @@ class Dropped(TypedDict):
     """Its subscriber was too slow (``SLOW_SUBSCRIBER``, ``MAX_LAG``)."""
     gap: int
     """It was in packets of epgm or pgm that got lost and could not be repaired; this is the number of the packets."""
+    disk: int
+    """It could not be written to ``SPILL_DIR``, or not be read from there."""
 
 class PeerStats(TypedDict):
     """Counters of one connection, as in `Socket.stats()["peers"]`."""
@@ -102,6 +104,10 @@ class PeerStats(TypedDict):
     """Messages that wait to be sent."""
     queued_in: int
     """Messages that wait to be received by the program."""
+    spilled: int
+    """Messages that wait in ``SPILL_DIR`` for this peer alone."""
+    spilled_bytes: int
+    """Bytes of these messages on disk."""
     reconnects: int
     """Connections that replaced a lost one."""
     full_out: int
@@ -129,6 +135,10 @@ class SocketStats(TypedDict):
     """Messages that wait to be sent."""
     queued_in: int
     """Messages that wait to be received by the program."""
+    spilled: int
+    """Messages that wait in ``SPILL_DIR``. ``queued_out`` does not count them."""
+    spilled_bytes: int
+    """Bytes of these messages on disk."""
     connections: int
     """Connections that were made, with peers that have left, too."""
     reconnects: int

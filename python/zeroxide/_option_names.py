@@ -119,6 +119,9 @@ class SocketOptions:
     rcvprio: int
     slow_subscriber: int
     max_lag: int
+    spill_dir: bytes
+    spill_bytes: int
+    spill_keep: int
 
 
 class UpperCaseOptions:
@@ -223,6 +226,9 @@ class UpperCaseOptions:
     RCVPRIO: int
     SLOW_SUBSCRIBER: int
     MAX_LAG: int
+    SPILL_DIR: bytes
+    SPILL_BYTES: int
+    SPILL_KEEP: int
 
 
 # Those that can only be read.

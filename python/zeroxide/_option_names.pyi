@@ -746,6 +746,29 @@ class SocketOptions:
 
     Source: zeroxide only
     """
+    spill_dir: bytes
+    """The folder of this socket, and of no other, for messages beyond the high-water mark, from the
+    next bind or connect on; empty = none, and the usual rule of the socket type applies to them.
+
+    Type: bytes, text in UTF-8. Default: empty. Sockets: PUB, DEALER, ROUTER, PUSH, XPUB.
+
+    Source: zeroxide only
+    """
+    spill_bytes: int
+    """How many bytes of messages may wait in SPILL_DIR; 0 = no limit.
+
+    Type: int, in bytes. Default: 1073741824. Sockets: PUB, DEALER, ROUTER, PUSH, XPUB.
+
+    Source: zeroxide only
+    """
+    spill_keep: int
+    """Whether messages in SPILL_DIR stay there when the socket closes or its process ends, for the
+    next socket with that folder.
+
+    Type: int, 0 or 1. Default: 0. Sockets: PUB, DEALER, ROUTER, PUSH, XPUB.
+
+    Source: zeroxide only
+    """
 
 class UpperCaseOptions:
     """The same options in upper case, as many programs written for pyzmq use them."""
@@ -1474,6 +1497,29 @@ class UpperCaseOptions:
     0 = no limit.
 
     Type: int, in ms. Default: 0. Sockets: SUB.
+
+    Source: zeroxide only
+    """
+    SPILL_DIR: bytes
+    """The folder of this socket, and of no other, for messages beyond the high-water mark, from the
+    next bind or connect on; empty = none, and the usual rule of the socket type applies to them.
+
+    Type: bytes, text in UTF-8. Default: empty. Sockets: PUB, DEALER, ROUTER, PUSH, XPUB.
+
+    Source: zeroxide only
+    """
+    SPILL_BYTES: int
+    """How many bytes of messages may wait in SPILL_DIR; 0 = no limit.
+
+    Type: int, in bytes. Default: 1073741824. Sockets: PUB, DEALER, ROUTER, PUSH, XPUB.
+
+    Source: zeroxide only
+    """
+    SPILL_KEEP: int
+    """Whether messages in SPILL_DIR stay there when the socket closes or its process ends, for the
+    next socket with that folder.
+
+    Type: int, 0 or 1. Default: 0. Sockets: PUB, DEALER, ROUTER, PUSH, XPUB.
 
     Source: zeroxide only
     """

@@ -1705,6 +1705,29 @@ class SocketOption(IntEnum):
 
     Source: zeroxide only
     """
+    SPILL_DIR = 1050
+    """The folder of this socket, and of no other, for messages beyond the high-water mark, from the
+    next bind or connect on; empty = none, and the usual rule of the socket type applies to them.
+
+    Type: bytes, text in UTF-8. Default: empty. Sockets: PUB, DEALER, ROUTER, PUSH, XPUB.
+
+    Source: zeroxide only
+    """
+    SPILL_BYTES = 1051
+    """How many bytes of messages may wait in SPILL_DIR; 0 = no limit.
+
+    Type: int, in bytes. Default: 1073741824. Sockets: PUB, DEALER, ROUTER, PUSH, XPUB.
+
+    Source: zeroxide only
+    """
+    SPILL_KEEP = 1052
+    """Whether messages in SPILL_DIR stay there when the socket closes or its process ends, for the
+    next socket with that folder.
+
+    Type: int, 0 or 1. Default: 0. Sockets: PUB, DEALER, ROUTER, PUSH, XPUB.
+
+    Source: zeroxide only
+    """
 
 class SocketType(IntEnum):
     """What a socket does with its messages, and which types it connects to.
@@ -3186,6 +3209,29 @@ peers with the lowest number are received first.
 Type: int. Default: 8.
 
 Source: nn_setsockopt(3), ``NN_RCVPRIO``; zeroxide only; ``ZMQ_RCVPRIO`` of zmq_setsockopt(3)
+"""
+SPILL_DIR = SocketOption.SPILL_DIR
+"""The folder of this socket, and of no other, for messages beyond the high-water mark, from the
+next bind or connect on; empty = none, and the usual rule of the socket type applies to them.
+
+Type: bytes, text in UTF-8. Default: empty. Sockets: PUB, DEALER, ROUTER, PUSH, XPUB.
+
+Source: zeroxide only
+"""
+SPILL_BYTES = SocketOption.SPILL_BYTES
+"""How many bytes of messages may wait in SPILL_DIR; 0 = no limit.
+
+Type: int, in bytes. Default: 1073741824. Sockets: PUB, DEALER, ROUTER, PUSH, XPUB.
+
+Source: zeroxide only
+"""
+SPILL_KEEP = SocketOption.SPILL_KEEP
+"""Whether messages in SPILL_DIR stay there when the socket closes or its process ends, for the next
+socket with that folder.
+
+Type: int, 0 or 1. Default: 0. Sockets: PUB, DEALER, ROUTER, PUSH, XPUB.
+
+Source: zeroxide only
 """
 SLOW_SUBSCRIBER = SocketOption.SLOW_SUBSCRIBER
 """When the queue to a subscriber is full: 0 the subscriber misses messages, 1 sending waits (as

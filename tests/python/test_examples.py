@@ -107,6 +107,18 @@ def test_survey(programs) -> None:
 
 
 @pytest.mark.zeroxide_only
+def test_spill(programs, directory) -> None:
+    endpoint = f"ipc://{directory}/readings"
+    for count in (3, 6):
+        said = programs.run("spill.py", directory / "spill", endpoint)
+        assert said == f"{count} readings wait for a collector\n"
+    collector = programs.start("spill.py", "collect", endpoint)
+    assert programs.run("spill.py", directory / "spill", endpoint, 1) == ""
+    assert [line(collector) for _ in range(7)] == [f"reading {number}" for number in range(7)]
+    output(collector)
+
+
+@pytest.mark.zeroxide_only
 def test_curve(programs) -> None:
     received, answered, turned_away = programs.run("curve.py").splitlines()
     assert received == "the server received the secret recipe"

@@ -373,6 +373,8 @@ def test_options_that_only_zeroxide_has(zmq, context):
             ("RCVHWM_BYTES", 0, 1 << 40),
             ("STALL_IVL", 60_000, 0),
             ("SNDPRIO", 8, 1),
+            ("SPILL_BYTES", 1 << 30, 1 << 40),
+            ("SPILL_KEEP", 0, 1),
             ("RCVPRIO", 8, 16),
             ("MAX_SUBSCRIPTION_BYTES", 64 << 20, 1 << 40),
         ]:

@@ -26,6 +26,7 @@ REASONS = {
     "hops",
     "too_slow",
     "gap",
+    "disk",
 }
 
 
@@ -47,7 +48,7 @@ def test_form(zmq, sockets):
         assert isinstance(peer["routing_id"], bytes)
         assert set(peer["dropped"]) == REASONS
         numbers = {"sent", "sent_bytes", "received", "received_bytes", "queued_out", "queued_in"}
-        numbers |= {"reconnects", "full_out", "full_in"}
+        numbers |= {"reconnects", "full_out", "full_in", "spilled", "spilled_bytes"}
         only = {"connections", "no_subscriber", "missed_events"}
         assert set(stats) == {*numbers, *only, "dropped", "peers"}
         words = {"endpoint", "address", "routing_id", "connected", "waiting"}

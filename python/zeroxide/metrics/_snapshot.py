@@ -49,6 +49,10 @@ class PeerSnapshot(TypedDict):
     """Messages that wait to be sent."""
     queued_in: int
     """Messages that wait to be received by the program."""
+    spilled: int
+    """Messages that wait in ``SPILL_DIR`` for the peer."""
+    spilled_bytes: int
+    """Bytes of these messages on disk."""
     reconnects: int
     """Connections that replaced a lost one."""
     full_out: int
@@ -92,6 +96,10 @@ class SocketSnapshot(TypedDict):
     """Messages that wait to be sent."""
     queued_in: int
     """Messages that wait to be received by the program."""
+    spilled: int
+    """Messages that wait in ``SPILL_DIR``."""
+    spilled_bytes: int
+    """Bytes of these messages on disk."""
     connections: int
     """Connections that were made, with peers that have left, too."""
     reconnects: int

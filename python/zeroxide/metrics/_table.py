@@ -51,6 +51,20 @@ def _of_sockets(of: Literal["socket", "peer"], prefix: str) -> Iterator[Metric]:
             "queued_in",
         ),
         (
+            "spilled_messages",
+            "gauge",
+            "messages",
+            "Messages that wait on disk, in SPILL_DIR",
+            "spilled",
+        ),
+        (
+            "spilled_bytes",
+            "gauge",
+            "bytes",
+            "Bytes of messages that wait on disk, in SPILL_DIR",
+            "spilled_bytes",
+        ),
+        (
             "dropped_messages",
             "counter",
             "messages",

@@ -296,7 +296,8 @@ impl Context {
                 Woken::TimedOut => {}
             }
             if registry.without_progress() >= patience {
-                let left = registry.undelivered(None);
+                let mut left = registry.undelivered(None);
+                left.peers.extend(registry.left_on_disk());
                 registry.end();
                 return Ok(left);
             }

@@ -293,6 +293,7 @@ mod resolver;
 mod session;
 mod signal;
 mod socket;
+mod spill;
 mod sys;
 mod transports;
 mod undelivered;

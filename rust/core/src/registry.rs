@@ -84,6 +84,11 @@ pub(crate) trait ContextUser: Send + Sync {
     /// The context ends although the sockets' owners have not closed them. The socket must close, with `linger` or, if
     /// that is `None`, with its own LINGER.
     fn on_context_end(&self, linger: Option<Duration>);
+
+    /// The messages on disk that a socket has not delivered.
+    fn left_on_disk(&self) -> Vec<UndeliveredPeer> {
+        Vec::new()
+    }
     /// Writes the facts about the socket that an observer of this process answers, with at most `most_peers` of its peers.
     fn describe(&self, json: &mut Json, most_peers: usize);
 }
@@ -287,6 +292,12 @@ impl Registry {
         for user in self.users() {
             user.on_context_end(linger);
         }
+    }
+
+    /// The messages on disk that open sockets, and those that are being closed, have not delivered.
+    pub(crate) fn left_on_disk(&self) -> Vec<UndeliveredPeer> {
+        let users = self.users();
+        users.iter().flat_map(|user| user.left_on_disk()).collect()
     }
 
     fn users(&self) -> Vec<Arc<dyn ContextUser>> {

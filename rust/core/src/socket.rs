@@ -35,6 +35,8 @@ mod relay;
 mod returned;
 mod securing;
 mod settings;
+mod spiller;
+mod spilling;
 mod stats;
 #[cfg(feature = "futures")]
 mod streams;

@@ -51,6 +51,9 @@ pub(crate) const SURVEY_TIMEOUT: Duration = Duration::from_secs(1);
 /// The default of MAX_TTL, the maximum number of sockets that a message may have passed: nanomsg's.
 pub(crate) const MAX_TTL: u8 = 8;
 
+/// The default of SPILL_BYTES, the maximum size of the messages of a socket that wait on disk.
+pub(crate) const SPILL_BYTES: u64 = 1 << 30;
+
 /// The value of an option, as it is set or read.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Value {
@@ -131,6 +134,12 @@ pub struct Options {
     pub sndhwm_bytes: usize,
     /// RCVHWM_BYTES: bytes queued per pipe on the way in; 0 = no limit.
     pub rcvhwm_bytes: usize,
+    /// SPILL_DIR: where messages beyond the high-water mark wait; empty = nowhere.
+    pub spill_dir: String,
+    /// SPILL_BYTES: how many bytes of messages may wait there; 0 = no limit.
+    pub spill_bytes: u64,
+    /// SPILL_KEEP: whether they stay when the socket closes.
+    pub spill_keep: bool,
     /// SNDPRIO: the priority of the peers of later binds and connects for what is sent, 1 (first) to 16 (last).
     pub sndprio: u8,
     /// RCVPRIO: the same for what is received.
@@ -299,6 +308,9 @@ impl Options {
             heartbeat_ivl: None,
             heartbeat_ttl: Duration::ZERO,
             heartbeat_timeout: None,
+            spill_dir: String::new(),
+            spill_bytes: SPILL_BYTES,
+            spill_keep: false,
             sndprio: 8,
             rcvprio: 8,
             stall_ivl: Some(Duration::from_secs(60)),

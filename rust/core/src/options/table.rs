@@ -484,6 +484,18 @@ macro_rules! socket_options {
                 .range(1, 255)
                 .pattern(|v| PatternOption::MaxTtl(count(v) as u8))
                 .int(|o| o.max_ttl.into(), |o, v| o.max_ttl = v as u8),
+            1050 SPILL_DIR [spill_dir, set_spill_dir: text]: Str, "The folder of this socket, and of no other, for messages beyond the high-water mark, from the next bind or connect on; empty = none, and the usual rule of the socket type applies to them."
+                .of_patterns()
+                .length(0, 4096)
+                .str(|o| o.spill_dir.as_bytes(), |o, v| o.spill_dir = v.to_owned()),
+            1051 SPILL_BYTES [spill_bytes, set_spill_bytes: usize]: Int64, "How many bytes of messages may wait in SPILL_DIR; 0 = no limit."
+                .of_patterns()
+                .live()
+                .range(0, i64::MAX)
+                .int(|o| o.spill_bytes as i64, |o, v| o.spill_bytes = v as u64),
+            1052 SPILL_KEEP [spill_keep, set_spill_keep: bool]: Bool, "Whether messages in SPILL_DIR stay there when the socket closes or its process ends, for the next socket with that folder."
+                .of_patterns()
+                .int(|o| o.spill_keep.into(), |o, v| o.spill_keep = v == 1),
         }
     };
 }

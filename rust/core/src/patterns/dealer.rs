@@ -8,7 +8,7 @@ use crate::options::{PatternOption, ids};
 use crate::patterns::fair_queue::FairQueue;
 use crate::patterns::load_balancer::LoadBalancer;
 use crate::patterns::pipe_set::PipeSet;
-use crate::patterns::{Pattern, PatternSpec, Priority};
+use crate::patterns::{Pattern, PatternSpec, Priority, Spills};
 use crate::pipe::PipeId;
 
 #[derive(Default)]
@@ -87,7 +87,15 @@ impl Pattern for Dealer {
 pub(super) static DEALER: PatternSpec = PatternSpec {
     conflates: true,
     single_connect: true,
-    options: &[ids::PROBE_ROUTER, ids::HELLO_MSG, ids::HICCUP_MSG],
+    spills: Spills::ForAny,
+    options: &[
+        ids::PROBE_ROUTER,
+        ids::HELLO_MSG,
+        ids::HICCUP_MSG,
+        ids::SPILL_DIR,
+        ids::SPILL_BYTES,
+        ids::SPILL_KEEP,
+    ],
     ..PatternSpec::new(SocketType::Dealer, || Box::new(Dealer::default()))
 };
 

@@ -2,7 +2,7 @@
 
 use zeroxide_proto::message::Message;
 
-use crate::patterns::pipe_set::{DoomReason, DropReason, PipeSet, slot_index};
+use crate::patterns::pipe_set::{DoomReason, PipeSet, slot_index};
 use crate::pipe::PipeId;
 
 /// Marks pipes, then gives each marked one the same message.
@@ -175,37 +175,37 @@ impl Distributor {
         if !self.marked.is_empty() {
             let mut marked = std::mem::take(&mut self.marked);
             for id in marked.drain(..) {
-                self.write(id, pipes, |pipes| pipes.write_copy(id, message));
+                self.write(id, pipes, message, |pipes, message| {
+                    pipes.write_copy(id, message)
+                });
             }
             // Its capacity is reused for the next message.
             self.marked = marked;
         }
-        self.write(last, pipes, |pipes| pipes.write(last, message));
+        self.write(last, pipes, message, |pipes, message| {
+            pipes.write(last, message)
+        });
     }
 
     #[inline]
-    fn write(&mut self, id: PipeId, pipes: &mut PipeSet, write: impl FnOnce(&mut PipeSet) -> bool) {
-        let reason = match self.place(id) {
+    fn write(
+        &mut self,
+        id: PipeId,
+        pipes: &mut PipeSet,
+        message: &mut Message,
+        write: impl FnOnce(&mut PipeSet, &mut Message) -> bool,
+    ) {
+        match self.place(id) {
             // Not checked before the reader has reached the low-water mark.
-            Some(place) if !place.has_room => DropReason::HighWater,
+            Some(place) if !place.has_room => {}
             _ => {
-                if write(pipes) {
+                if write(pipes, message) {
                     return;
                 }
                 self.ran_full(id);
-                DropReason::HighWater
             }
-        };
-        let gone = pipes.get(id).is_none_or(|pipe| pipe.is_far_closed());
-        let reason = match gone {
-            true => DropReason::PeerGone,
-            false if self.disconnects => {
-                pipes.doom(id, DoomReason::TooSlow);
-                DropReason::TooSlow
-            }
-            false => reason,
-        };
-        pipes.count_drop(Some(id), reason);
+        }
+        pipes.spill_or_drop(id, message, self.disconnects);
     }
 
     #[inline(never)]

@@ -2,7 +2,7 @@
 
 use zeroxide_proto::message::Message;
 
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::Result;
 use crate::patterns::pipe_set::PipeSet;
 use crate::patterns::ring::Ring;
 use crate::pipe::PipeId;
@@ -35,11 +35,12 @@ impl LoadBalancer {
     /// Writes the message to the next pipe with room.
     ///
     /// # Errors
-    /// `Again` if there is none; the message is then unchanged.
+    /// `Again` if there is none, and no room on disk if the socket has a SPILL_DIR, or the disk's error. The message is then
+    /// unchanged.
     #[inline]
     pub fn send(&mut self, pipes: &mut PipeSet, message: &mut Message) -> Result<()> {
         let Some(id) = self.next(pipes) else {
-            return Err(Error::new(ErrorKind::Again));
+            return pipes.spill_for_any(message);
         };
         pipes.write_checked(id, message);
         self.took();
@@ -67,6 +68,6 @@ impl LoadBalancer {
     /// Whether [`send`](Self::send) would find a pipe.
     #[inline]
     pub fn can_send(&mut self, pipes: &mut PipeSet) -> bool {
-        self.next(pipes).is_some()
+        self.next(pipes).is_some() || pipes.has_disk_for_any()
     }
 }

@@ -1,6 +1,7 @@
 //! The pipes of one socket, with counters for the fate of each message.
 
 mod gathering;
+mod overflow;
 
 use std::fmt;
 use std::mem;
@@ -12,6 +13,8 @@ use zeroxide_proto::frame::{Frame, FrameKind};
 use zeroxide_proto::message::Message;
 
 use self::gathering::Gathering;
+pub(crate) use self::overflow::Overflow;
+pub use self::overflow::Spills;
 use crate::pace::AUDIENCE_MIN;
 use crate::pipe::{Pipe, PipeId};
 
@@ -19,7 +22,7 @@ use crate::pipe::{Pipe, PipeId};
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(usize)]
 pub enum DropReason {
-    /// The peer's queue was at its high-water mark.
+    /// The peer's queue was at its high-water mark, and SPILL_BYTES was reached if the socket has a SPILL_DIR.
     HighWater,
     /// No peer was connected that could take it.
     NoPeer,
@@ -62,6 +65,8 @@ pub enum DropReason {
     TooSlow,
     /// It was in packets of epgm or pgm that got lost and could not be repaired. The number is that of the packets.
     Gap,
+    /// It could not be written to SPILL_DIR, or not be read from there.
+    Disk,
 }
 
 impl DropReason {
@@ -87,6 +92,7 @@ impl DropReason {
         DropReason::Hops,
         DropReason::TooSlow,
         DropReason::Gap,
+        DropReason::Disk,
     ];
 
     /// The name used in statistics.
@@ -112,6 +118,7 @@ impl DropReason {
             DropReason::Hops => "hops",
             DropReason::TooSlow => "too_slow",
             DropReason::Gap => "gap",
+            DropReason::Disk => "disk",
         }
     }
 }
@@ -244,6 +251,8 @@ pub struct PipeSet {
     /// The number of messages that are not to be gathered even so.
     pause: u8,
     gathering: Option<Box<Gathering>>,
+    /// Some if messages beyond the high-water mark go to disk.
+    overflow: Option<Box<Overflow>>,
 }
 
 impl PipeSet {
@@ -294,6 +303,9 @@ impl PipeSet {
                 DropReason::PeerGone
             };
             self.discard(id, unread);
+        }
+        if self.overflow.is_some() {
+            self.leave_overflow(id);
         }
         let index = slot_index(id);
         let entry = self.slots[index].entry.take()?;

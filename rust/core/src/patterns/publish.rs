@@ -8,7 +8,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::options::{PatternOption, ids};
 use crate::patterns::pipe_set::{DropReason, PipeSet};
 use crate::patterns::publisher::{Audience, Publisher};
-use crate::patterns::{Pattern, PatternSpec};
+use crate::patterns::{Pattern, PatternSpec, Spills};
 use crate::pipe::PipeId;
 
 #[derive(Default)]
@@ -96,6 +96,7 @@ pub(super) static PUB: PatternSpec = PatternSpec {
     conflates: true,
     single_connect: true,
     eager: true,
+    spills: Spills::ForEachPeer,
     options: &[
         ids::XPUB_VERBOSE,
         ids::XPUB_NODROP,
@@ -107,6 +108,9 @@ pub(super) static PUB: PatternSpec = PatternSpec {
         ids::MAX_SUBSCRIPTIONS,
         ids::MAX_SUBSCRIPTION_BYTES,
         ids::SLOW_SUBSCRIBER,
+        ids::SPILL_DIR,
+        ids::SPILL_BYTES,
+        ids::SPILL_KEEP,
     ],
     ..PatternSpec::new(SocketType::Pub, || Box::new(Pub::default()))
 };

@@ -4,9 +4,10 @@ use zeroxide_proto::message::Message;
 use zeroxide_proto::socket_type::SocketType;
 
 use crate::error::{Error, ErrorKind, Result};
+use crate::options::ids;
 use crate::patterns::load_balancer::LoadBalancer;
 use crate::patterns::pipe_set::{DropReason, PipeSet};
-use crate::patterns::{Pattern, PatternSpec, Priority, single_part};
+use crate::patterns::{Pattern, PatternSpec, Priority, Spills, single_part};
 use crate::pipe::PipeId;
 
 /// The behaviour of PUSH and SCATTER. SCATTER sends single parts only, and so does PUSH over the scalability protocols.
@@ -75,6 +76,8 @@ impl<const SINGLE_PART: bool> Pattern for Push<SINGLE_PART> {
 pub(super) static PUSH: PatternSpec = PatternSpec {
     can_recv: false,
     conflates: true,
+    spills: Spills::ForAny,
+    options: &[ids::SPILL_DIR, ids::SPILL_BYTES, ids::SPILL_KEEP],
     ..PatternSpec::new(SocketType::Push, || {
         Box::new(Push::<false>::new(SocketType::Push))
     })

@@ -14,7 +14,7 @@ use crate::patterns::load_balancer::LoadBalancer;
 use crate::patterns::notices::Notices;
 use crate::patterns::pipe_set::{DoomReason, DropReason, PipeSet};
 use crate::patterns::router_table::{self, Given, RouterTable};
-use crate::patterns::{Pattern, PatternSpec, Priority};
+use crate::patterns::{Pattern, PatternSpec, Priority, Spills};
 use crate::pipe::PipeId;
 
 struct Router {
@@ -197,6 +197,38 @@ impl Router {
         Error::with(ErrorKind::HostUnreachable, text)
     }
 
+    /// Handles a message whose addressee has no room, or is gone.
+    #[cold]
+    fn send_full(&self, pipes: &mut PipeSet, id: PipeId, message: &mut Message) -> Result<()> {
+        if !pipes.is_open(id) {
+            return self.unroutable(pipes, message);
+        }
+        let may_fail = self.mandatory;
+        if !pipes.has_overflow() || self.raw {
+            if may_fail {
+                return Err(Error::new(ErrorKind::Again));
+            }
+            pipes.count_drop(Some(id), DropReason::HighWater);
+            return Ok(());
+        }
+        let Some(name) = message.pop_front() else {
+            pipes.count_drop(Some(id), DropReason::Malformed);
+            return Ok(());
+        };
+        // A peer without a name of its own gets a new one when it returns.
+        let own_name = self.table.given(id) != Some(Given::Automatic);
+        let spilled = pipes.spill_for(id, own_name.then_some(&*name), message);
+        match spilled {
+            Err(error) if may_fail => {
+                message.push_front(name);
+                return Err(error);
+            }
+            Err(error) => pipes.count_unspilled(id, &error),
+            Ok(()) => {}
+        }
+        Ok(())
+    }
+
     /// Handles a message whose addressee is not connected.
     fn unroutable(&self, pipes: &mut PipeSet, message: &Message) -> Result<()> {
         if self.mandatory {
@@ -303,14 +335,7 @@ impl Pattern for Router {
             return self.unroutable(pipes, message);
         };
         if !pipes.check_write(id) {
-            if pipes.get(id).is_none_or(|pipe| pipe.is_far_closed()) {
-                return self.unroutable(pipes, message);
-            }
-            if self.mandatory {
-                return Err(Error::new(ErrorKind::Again));
-            }
-            pipes.count_drop(Some(id), DropReason::HighWater);
-            return Ok(());
+            return self.send_full(pipes, id, message);
         }
         if self.mandatory {
             // The pipe may have room that was found before a notification, which then does not come.
@@ -348,7 +373,8 @@ impl Pattern for Router {
     }
 
     fn can_send(&mut self, pipes: &mut PipeSet) -> bool {
-        !self.mandatory || self.open.can_send(pipes)
+        // With room on disk, every peer has room.
+        !self.mandatory || self.open.can_send(pipes) || pipes.has_disk_for_peers()
     }
 
     fn check_send(&mut self, pipes: &mut PipeSet, head: &Frame) -> Result<()> {
@@ -361,7 +387,10 @@ impl Pattern for Router {
                 Ok(())
             }
             Some(id) if pipes.get(id).is_some_and(|pipe| !pipe.is_far_closed()) => {
-                Err(Error::new(ErrorKind::Again))
+                match pipes.has_disk_for_peers() && !self.raw {
+                    true => Ok(()),
+                    false => Err(Error::new(ErrorKind::Again)),
+                }
             }
             _ => Err(Router::nobody(head)),
         }
@@ -410,6 +439,7 @@ impl Pattern for Router {
 
 pub(super) static ROUTER: PatternSpec = PatternSpec {
     addresses_names: true,
+    spills: Spills::ForEachPeer,
     options: &[
         ids::ROUTER_MANDATORY,
         ids::ROUTER_RAW,
@@ -419,6 +449,9 @@ pub(super) static ROUTER: PatternSpec = PatternSpec {
         ids::ROUTER_NOTIFY,
         ids::HELLO_MSG,
         ids::DISCONNECT_MSG,
+        ids::SPILL_DIR,
+        ids::SPILL_BYTES,
+        ids::SPILL_KEEP,
     ],
     ..PatternSpec::new(SocketType::Router, || Box::new(Router::new()))
 };

@@ -4,6 +4,7 @@ use zeroxide_proto::socket_type::SocketType;
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::options::{OptionRow, PatternFacts, PatternOption, Value};
+use crate::patterns::pipe_set::Spills;
 use crate::patterns::{OVER_SP, PATTERNS, Pattern};
 
 /// The description of a pattern, independent of sockets. A pattern states what differs from [`PatternSpec::new`]:
@@ -53,6 +54,8 @@ pub struct PatternSpec {
     pub numbers_peers: bool,
     /// Whether it has deadlines: see [`Pattern::poll_timeout`].
     pub timed: bool,
+    /// Where the messages wait that exceed the high-water mark, if the socket has a SPILL_DIR.
+    pub spills: Spills,
     /// The numbers of the options that concern its routing, out of those in [`ids`](crate::ids). It is notified of them
     /// by [`Pattern::set`].
     pub options: &'static [i32],
@@ -87,6 +90,7 @@ impl PatternSpec {
             addresses_names: false,
             numbers_peers: false,
             timed: false,
+            spills: Spills::Never,
             options: &[],
         }
     }

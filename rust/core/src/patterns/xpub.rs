@@ -12,7 +12,7 @@ use crate::patterns::fair_queue::FairQueue;
 use crate::patterns::headroom::Headroom;
 use crate::patterns::pipe_set::{DropReason, PipeSet};
 use crate::patterns::publisher::Publisher;
-use crate::patterns::{Pattern, PatternSpec};
+use crate::patterns::{Pattern, PatternSpec, Spills};
 use crate::pipe::{PipeId, is_lapse};
 
 /// While this many bytes wait for an application that does not receive, nothing more is read from the peers, so that
@@ -288,6 +288,7 @@ impl Pattern for Xpub {
 
 pub(super) static XPUB: PatternSpec = PatternSpec {
     eager: true,
+    spills: Spills::ForEachPeer,
     options: &[
         ids::SUBSCRIBE,
         ids::UNSUBSCRIBE,
@@ -303,6 +304,9 @@ pub(super) static XPUB: PatternSpec = PatternSpec {
         ids::MAX_SUBSCRIPTIONS,
         ids::MAX_SUBSCRIPTION_BYTES,
         ids::SLOW_SUBSCRIBER,
+        ids::SPILL_DIR,
+        ids::SPILL_BYTES,
+        ids::SPILL_KEEP,
     ],
     ..PatternSpec::new(SocketType::Xpub, || Box::new(Xpub::default()))
 };

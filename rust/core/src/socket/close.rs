@@ -71,6 +71,9 @@ impl Core {
         if begins && let Some(linger) = linger {
             set_linger(&mut self.lock(), linger);
         }
+        if self.closes_later(linger, begins) {
+            return;
+        }
         if begins || self.is_leaving() {
             self.complete_close();
         }
@@ -97,9 +100,8 @@ impl Core {
                 false => Some(Duration::ZERO),
             };
             set_linger(&mut self.lock(), rest);
-            self.leaving.store(true, Ordering::Release);
-            self.signal.wake();
-            self.signal.raise();
+            self.begin_leaving();
+            self.ring_spiller();
         }
         let end = deadline.and_then(|at| at.checked_add(GRACE));
         let mut is_limited = false;
@@ -167,13 +169,21 @@ impl Core {
         }
     }
 
-    fn complete_close(&self) {
+    /// Calls on the socket fail from now on, but its connections and its messages stay.
+    pub(super) fn begin_leaving(&self) {
+        self.leaving.store(true, Ordering::Release);
+        self.signal.wake();
+        self.signal.raise();
+    }
+
+    pub(super) fn complete_close(&self) {
         let guard = {
             let mut state = self.lock();
             let Some(guard) = state.guard.take() else {
                 return;
             };
             self.process(&mut state);
+            self.end_spill(&mut state);
             self.leave_all(&mut state);
             state.returned.clear();
             // The remaining pipes do not belong to an endpoint, such as a pipe of a context that has been shut down.
@@ -209,6 +219,13 @@ impl Core {
             set_linger(&mut state, Some(Duration::ZERO));
             return true;
         }
+        if state
+            .pipes
+            .overflow()
+            .is_some_and(|some| some.fleeting() > 0)
+        {
+            return false;
+        }
         let mut waiting = HashSet::new();
         let State { pipes, origins, .. } = &*state;
         pipes.for_each(|id, pipe, _, _| {
@@ -232,7 +249,7 @@ impl Core {
         waiting.is_empty()
     }
 
-    fn is_leaving(&self) -> bool {
+    pub(super) fn is_leaving(&self) -> bool {
         self.leaving.load(Ordering::Acquire)
     }
 

@@ -14,6 +14,7 @@ use super::parts::Parts;
 use super::phase::{Phase, PhaseCell, PhaseEvent};
 use super::post::Post;
 use super::returned::Returned;
+use super::spiller::Spiller;
 use super::totals::Totals;
 use crate::error::{Error, ErrorKind, Result};
 use crate::json::Json;
@@ -26,7 +27,7 @@ use crate::registry::{ContextUser, LiveGuard, Registry};
 use crate::signal::Signal;
 use crate::sys::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize};
 use crate::sys::sync::{Arc, Mutex, OnceLock, Weak};
-use crate::undelivered::Tally;
+use crate::undelivered::{Tally, UndeliveredPeer};
 
 /// The part of a socket that its handles, its sessions and its context share.
 pub(super) struct Core {
@@ -59,6 +60,8 @@ pub(super) struct Core {
     pub(super) given_up: Mutex<Tally>,
     /// The socket is being closed, and keeps the pipes to names that are not bound yet.
     pub(super) leaving: AtomicBool,
+    /// Set once the socket has a SPILL_DIR.
+    pub(super) spiller: OnceLock<Arc<Spiller>>,
 }
 
 /// The state that the lock guards.
@@ -151,6 +154,7 @@ impl Core {
             deliveries: AtomicUsize::new(0),
             given_up: Mutex::default(),
             leaving: AtomicBool::new(false),
+            spiller: OnceLock::new(),
         });
         let user: Weak<Core> = core.me.clone();
         let key = registry.add_socket(user)?;
@@ -282,6 +286,10 @@ impl ContextUser for Core {
 
     fn on_context_end(&self, linger: Option<Duration>) {
         self.close(linger.map(Some));
+    }
+
+    fn left_on_disk(&self) -> Vec<UndeliveredPeer> {
+        Core::left_on_disk(self)
     }
 
     fn describe(&self, json: &mut Json, most_peers: usize) {

@@ -61,6 +61,7 @@ impl Core {
         self.check_open()?;
         let (transport, address) = self.transport(text, true)?;
         self.check_free(text)?;
+        self.open_spill(text)?;
         match transport {
             Transport::Bytes(transport) => self.listen(text, transport, &address),
             Transport::Messages(transport) => self.bind_messages(text, &*transport, &address),
@@ -89,6 +90,7 @@ impl Core {
     pub(super) fn connect(&self, text: &str) -> Result<Option<u64>> {
         self.check_open()?;
         let (transport, address) = self.transport(text, false)?;
+        self.open_spill(text)?;
         match transport {
             Transport::Bytes(transport) => self.start_session(text, transport, &address),
             Transport::Messages(transport) => self.connect_messages(text, &*transport, &address),

@@ -46,6 +46,8 @@ fn write_stats(json: &mut Json, mut stats: SocketStats, most_peers: usize) {
     json.number("received_bytes", stats.received_bytes);
     json.number("queued_out", stats.queued_out);
     json.number("queued_in", stats.queued_in);
+    json.number("spilled", stats.spilled);
+    json.number("spilled_bytes", stats.spilled_bytes);
     json.number("connections", stats.connections);
     json.number("reconnects", stats.reconnects);
     json.number("full_out", stats.full_out);
@@ -85,6 +87,8 @@ fn write_peer(json: &mut Json, peer: &PeerStats) {
     json.number("received_bytes", peer.received_bytes);
     json.number("queued_out", peer.queued_out);
     json.number("queued_in", peer.queued_in);
+    json.number("spilled", peer.spilled);
+    json.number("spilled_bytes", peer.spilled_bytes);
     json.number("reconnects", peer.reconnects);
     json.number("full_out", peer.full_out);
     json.number("full_in", peer.full_in);

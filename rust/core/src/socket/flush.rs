@@ -20,7 +20,7 @@ pub struct FlushError {
 
 impl Socket {
     /// Waits until every message that was accepted so far has been handed to the kernel, for every peer. A message over
-    /// inproc has arrived as soon as it is sent. Messages that were lost with a connection are not waited for; `stats`
+    /// inproc has arrived as soon as it is sent. Messages in SPILL_DIR remain, under the path of the folder. Messages that were lost with a connection are not waited for; `stats`
     /// counts them. Messages of an endpoint that was disconnected are not waited for either, because LINGER applies to
     /// them.
     ///
@@ -75,6 +75,13 @@ impl Core {
             }
             ControlFlow::Continue(())
         });
+        if let Some(overflow) = pipes.overflow() {
+            let path = overflow.path().display().to_string();
+            let (messages, _) = overflow.size();
+            if messages > 0 {
+                remaining.push((path, messages));
+            }
+        }
         Ok(remaining)
     }
 }

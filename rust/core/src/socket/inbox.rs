@@ -10,6 +10,7 @@ use zeroxide_queue::mpsc::Batch;
 
 use super::core::{Core, State};
 use super::post::Post;
+use super::spilling::adopt;
 use crate::monitor::{EventKind, MonitorEvent, Party};
 use crate::patterns::{DoomReason, DropReason, PatternSpec, Priority};
 use crate::pipe::{Limit, Pipe, PipeEvent, PipeId, PipeOwner};
@@ -50,7 +51,8 @@ impl Core {
                     origin,
                 } => {
                     // The pipe came too late: its bind or connect was ended meanwhile.
-                    if self.is_closed() || !state.endpoints.has(origin.source) {
+                    let is_wanted = !self.is_closed() || self.delivers_from_disk(state);
+                    if !is_wanted || !state.endpoints.has(origin.source) {
                         continue;
                     }
                     self.attach_now(state, *pipe, &endpoint, origin);
@@ -97,9 +99,25 @@ impl Core {
             state.pattern.ready(&mut state.pipes, id);
         }
         state.pattern.readable(&mut state.pipes, id);
+        adopt(&*state.pattern, &mut state.pipes, id);
+        self.ring_spiller();
         if state.pipes.get(id).is_some_and(|pipe| pipe.is_far_closed()) {
             on_event(self.spec, state, id, PipeEvent::Closed);
         }
+    }
+
+    /// Whether a socket that is being closed still has messages on disk for peers that come.
+    fn delivers_from_disk(&self, state: &State) -> bool {
+        self.is_leaving()
+            && state
+                .pipes
+                .overflow()
+                .is_some_and(|some| some.fleeting() > 0)
+    }
+
+    /// Counts messages on disk that the socket gives up when it closes.
+    pub(super) fn count_lingered(&self, count: u64) {
+        SocketPort::count_drop(self, DropReason::Lingered, count);
     }
 
     /// Releases the pipes that are leaving, and publishes the messages that were written.
@@ -178,6 +196,7 @@ fn on_event(spec: &PatternSpec, state: &mut State, id: PipeId, event: PipeEvent)
             *out_event = true;
             if pipes.get(id).is_some_and(|pipe| pipe.meets_peer()) {
                 pattern.ready(pipes, id);
+                adopt(&**pattern, pipes, id);
             }
         }
         PipeEvent::Disconnected => {
@@ -221,6 +240,13 @@ impl PipeOwner for Core {
             }
         };
         self.post(Post::Pipe(id, event), urgent);
+        // A peer has room, has come or is gone.
+        if matches!(
+            event,
+            PipeEvent::Writable | PipeEvent::Ready | PipeEvent::Closed
+        ) {
+            self.ring_spiller();
+        }
     }
 }
 
@@ -234,6 +260,7 @@ impl SocketPort for Core {
             },
             true,
         );
+        self.ring_spiller();
     }
 
     fn count_drop(&self, reason: DropReason, count: u64) {

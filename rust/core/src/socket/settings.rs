@@ -21,6 +21,7 @@ impl Socket {
         core.process(&mut state);
         let row = core.registry.mechanisms.row(id)?;
         core.spec().check_option(&row)?;
+        core.check_spill_option(id)?;
         if let (ids::WIRE_PROTOCOL, Value::Int(sp @ (0 | 1))) = (id, value) {
             core.speak(&mut state, *sp == 1)?;
         }
@@ -43,12 +44,19 @@ impl Socket {
         match id {
             ids::SNDHWM | ids::SNDHWM_BYTES => limit_out(&mut state),
             ids::RCVHWM | ids::RCVHWM_BYTES => limit_in(&mut state),
+            ids::SPILL_BYTES => {
+                let limit = state.options.spill_bytes;
+                if let Some(overflow) = state.pipes.overflow_mut() {
+                    overflow.set_limit(limit);
+                }
+            }
             _ => {}
         }
         core.settle(&mut state);
         core.level(&mut state);
         drop(state);
-        // Blocked calls may be able to continue.
+        // Messages on disk and blocked calls may be able to continue.
+        core.ring_spiller();
         core.signal.wake();
         Ok(())
     }

@@ -29,6 +29,10 @@ pub struct SocketStats {
     pub queued_out: u64,
     /// Messages waiting to be received.
     pub queued_in: u64,
+    /// Messages waiting in SPILL_DIR, which `queued_out` does not count.
+    pub spilled: u64,
+    /// The size of these messages on disk, in bytes.
+    pub spilled_bytes: u64,
     /// Connections that were made, with peers that are gone, too.
     pub connections: u64,
     /// How many of them replaced a lost connection of an endpoint that this socket connected to.
@@ -76,6 +80,10 @@ pub struct PeerStats {
     pub queued_out: u64,
     /// Messages from the peer waiting to be received.
     pub queued_in: u64,
+    /// Messages waiting in SPILL_DIR for this peer alone. PUSH and DEALER have none, because any peer may get theirs.
+    pub spilled: u64,
+    /// The size of these messages on disk, in bytes.
+    pub spilled_bytes: u64,
     /// Connections that replaced a lost one.
     pub reconnects: u64,
     /// How often the queue to the peer reached its high-water mark.
@@ -131,12 +139,19 @@ fn snapshot(state: &State) -> SocketStats {
         ..SocketStats::default()
     };
     stats.dropped.merge(&state.pipes.counters());
+    let overflow = state.pipes.overflow();
+    if let Some(overflow) = overflow {
+        (stats.spilled, stats.spilled_bytes) = overflow.size();
+    }
     state.pipes.for_each(|id, pipe, endpoint, counters| {
         let local = state.origins.get(&id).is_some_and(|origin| origin.local);
         let below = below(pipe, local);
         stats.dropped.merge(&below);
         let mut peer = peer_stats(pipe, endpoint, local);
         peer.id = id.0;
+        if let Some(overflow) = overflow {
+            (peer.spilled, peer.spilled_bytes) = overflow.size_for(id);
+        }
         peer.dropped = *counters;
         peer.dropped.merge(&below);
         peer.waiting = state.pattern.is_waiting(id);
@@ -190,6 +205,8 @@ fn peer_stats(pipe: &Pipe, endpoint: &str, local: bool) -> PeerStats {
             false => pipe.queued_out(),
         },
         queued_in: pipe.queued_in(),
+        spilled: 0,
+        spilled_bytes: 0,
         reconnects: pipe.meetings().saturating_sub(1),
         full_out,
         full_in,

@@ -9,6 +9,7 @@ use crate::counters::fill;
 pub(super) fn to_dict<'py>(py: Python<'py>, stats: &SocketStats) -> PyResult<Bound<'py, PyDict>> {
     let dict = PyDict::new(py);
     fill!(dict, stats => sent, sent_bytes, received, received_bytes, queued_out, queued_in);
+    fill!(dict, stats => spilled, spilled_bytes);
     fill!(dict, stats => connections, reconnects, full_out, full_in);
     dict.set_item("dropped", dropped(py, &stats.dropped)?)?;
     dict.set_item(
@@ -29,7 +30,7 @@ fn peer_dict<'py>(py: Python<'py>, peer: &PeerStats) -> PyResult<Bound<'py, PyDi
     fill!(dict, peer => endpoint, address);
     dict.set_item("routing_id", PyBytes::new(py, &peer.routing_id))?;
     fill!(dict, peer => connected, waiting, sent, sent_bytes, received, received_bytes, queued_out, queued_in);
-    fill!(dict, peer => reconnects, full_out, full_in);
+    fill!(dict, peer => spilled, spilled_bytes, reconnects, full_out, full_in);
     dict.set_item("dropped", dropped(py, &peer.dropped)?)?;
     Ok(dict)
 }

@@ -4,9 +4,10 @@ use zeroxide_proto::message::Message;
 use zeroxide_proto::sp;
 
 use crate::error::{Error, ErrorKind, Result};
+use crate::options::ids;
 use crate::patterns::distributor::Distributor;
 use crate::patterns::pipe_set::{DropReason, PipeSet};
-use crate::patterns::{Pattern, PatternSpec, single_part};
+use crate::patterns::{Pattern, PatternSpec, Spills, single_part};
 use crate::pipe::PipeId;
 
 #[derive(Default)]
@@ -70,6 +71,8 @@ pub(in crate::patterns) static PUB: PatternSpec = PatternSpec {
     can_recv: false,
     conflates: true,
     single_part: true,
+    spills: Spills::ForEachPeer,
+    options: &[ids::SPILL_DIR, ids::SPILL_BYTES, ids::SPILL_KEEP],
     ..PatternSpec::new(sp::PUB, || Box::new(Pub::default()))
 };
 

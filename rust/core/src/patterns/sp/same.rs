@@ -2,10 +2,11 @@
 
 use zeroxide_proto::sp;
 
-use crate::patterns::PatternSpec;
+use crate::options::ids;
 use crate::patterns::channel::Channel;
 use crate::patterns::gather::Gather;
 use crate::patterns::push::Push;
+use crate::patterns::{PatternSpec, Spills};
 
 pub(in crate::patterns) static PAIR: PatternSpec = PatternSpec {
     single_part: true,
@@ -13,6 +14,8 @@ pub(in crate::patterns) static PAIR: PatternSpec = PatternSpec {
 };
 
 pub(in crate::patterns) static PUSH: PatternSpec = PatternSpec {
+    spills: Spills::ForAny,
+    options: &[ids::SPILL_DIR, ids::SPILL_BYTES, ids::SPILL_KEEP],
     can_recv: false,
     conflates: true,
     single_part: true,

@@ -1,0 +1,150 @@
+//! Returns messages from disk to memory, when peers have come or made room.
+
+use std::ops::ControlFlow;
+
+use crate::patterns::Pattern;
+use crate::patterns::pipe_set::{DropReason, PipeSet};
+use crate::pipe::PipeId;
+use crate::spill::{BLOCK, size_of};
+
+/// What [`drain`] has done.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Drained {
+    /// Messages were returned to memory.
+    pub(crate) some: bool,
+    pub(crate) next: Next,
+}
+
+/// When to drain again.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Next {
+    /// When a peer has room.
+    Event,
+    /// At once, after others had the lock.
+    Now,
+    /// Later, because the disk has failed.
+    Later,
+}
+
+/// Returns messages from disk to the pipes that have room, up to about [`BLOCK`] bytes.
+pub(crate) fn drain(pattern: &mut dyn Pattern, pipes: &mut PipeSet) -> Drained {
+    let mut drained = Drained {
+        some: false,
+        next: Next::Event,
+    };
+    let Some(overflow) = pipes.overflow() else {
+        return drained;
+    };
+    let peers = overflow.peers();
+    if overflow.waits_for_any() {
+        drain_for_any(pattern, pipes, &mut drained);
+    } else if !peers.is_empty() {
+        pipes.publish_gathered();
+        drain_for_peers(pattern, pipes, peers, &mut drained);
+    }
+    drained
+}
+
+fn drain_for_any(pattern: &mut dyn Pattern, pipes: &mut PipeSet, drained: &mut Drained) {
+    set_draining(pipes, true);
+    for id in pipes.ids() {
+        if let Some(pipe) = pipes.get(id) {
+            pipe.release();
+        }
+        pattern.writable(pipes, id);
+    }
+    let mut budget = BLOCK as u64;
+    let is_empty = loop {
+        if !pattern.can_send(pipes) {
+            break false;
+        }
+        if budget == 0 {
+            drained.next = Next::Now;
+            break false;
+        }
+        let mut message = match pipes.take_spilled(None) {
+            Ok(Some(message)) => message,
+            Ok(None) => break true,
+            Err(_) => {
+                drained.next = Next::Later;
+                break false;
+            }
+        };
+        budget = budget.saturating_sub(size_of(&message));
+        drained.some = true;
+        if pattern.send(pipes, &mut message).is_err() {
+            // The pattern has accepted it before, and has just found a peer with room.
+            pipes.count_drop(None, DropReason::Disk);
+        }
+    };
+    if !is_empty {
+        pipes.hold_all();
+    }
+    set_draining(pipes, false);
+}
+
+fn set_draining(pipes: &mut PipeSet, draining: bool) {
+    if let Some(overflow) = pipes.overflow_mut() {
+        overflow.set_draining(draining);
+    }
+}
+
+fn drain_for_peers(
+    pattern: &mut dyn Pattern,
+    pipes: &mut PipeSet,
+    ids: Vec<PipeId>,
+    drained: &mut Drained,
+) {
+    // Each peer gets its part, so that one with large messages does not keep the others waiting.
+    let share = (BLOCK / ids.len()).max(1) as u64;
+    for id in ids {
+        match drain_for(pipes, id, share, drained) {
+            ControlFlow::Continue(()) => {}
+            ControlFlow::Break(()) => {
+                if let Some(overflow) = pipes.overflow_mut() {
+                    overflow.forget(id);
+                }
+                pattern.writable(pipes, id);
+            }
+        }
+    }
+}
+
+/// Breaks if nothing is left on disk for the peer.
+fn drain_for(
+    pipes: &mut PipeSet,
+    id: PipeId,
+    share: u64,
+    drained: &mut Drained,
+) -> ControlFlow<()> {
+    let Some(pipe) = pipes.get(id) else {
+        return ControlFlow::Continue(());
+    };
+    pipe.release();
+    let mut budget = share;
+    while pipes.check_write(id) {
+        if budget == 0 {
+            drained.next = Next::Now;
+            break;
+        }
+        match pipes.take_spilled(Some(id)) {
+            Ok(Some(mut message)) => {
+                budget = budget.saturating_sub(size_of(&message));
+                drained.some = true;
+                pipes.write_checked(id, &mut message);
+            }
+            Ok(None) => return ControlFlow::Break(()),
+            Err(_) => {
+                drained.next = Next::Later;
+                break;
+            }
+        }
+    }
+    if let Some(pipe) = pipes.get(id) {
+        pipe.hold();
+    }
+    ControlFlow::Continue(())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,184 @@
+use std::os::unix::fs::FileExt;
+
+use super::*;
+use zeroxide_proto::frame::Frame;
+use zeroxide_proto::message::Message;
+
+fn message(number: usize) -> Message {
+    let parts = [
+        format!("{number}"),
+        String::new(),
+        "x".repeat(number * 37 % 500),
+    ];
+    Message::from_frames(
+        parts[..1 + number % 3]
+            .iter()
+            .map(|part| Frame::copy_from(part.as_bytes())),
+    )
+}
+
+fn open(dir: &Path) -> Queue {
+    let (_, mut found) = Folder::open(dir, true).unwrap();
+    assert_eq!(found.len(), 1);
+    found.remove(0).queue
+}
+
+fn fill(dir: &Path, count: usize) -> Queue {
+    let (mut folder, found) = Folder::open(dir, true).unwrap();
+    assert!(found.is_empty());
+    let mut queue = folder.create(None, 1).unwrap();
+    for number in 0..count {
+        queue.push(&message(number)).unwrap();
+    }
+    queue
+}
+
+fn files(dir: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(dir.join("queue-0")).unwrap();
+    let mut paths: Vec<_> = entries.map(|entry| entry.unwrap().path()).collect();
+    paths.retain(|path| path.to_string_lossy().contains("segment-"));
+    paths.sort();
+    paths
+}
+
+#[test]
+fn a_queue_survives_any_number_of_restarts() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut queue = fill(dir.path(), 2000);
+    assert!(files(dir.path()).len() > 2);
+    for number in 0..2000 {
+        assert_eq!(queue.messages(), 2000 - number as u64);
+        if number % 7 == 0 {
+            drop(queue);
+            queue = open(dir.path());
+            assert_eq!(queue.messages(), 2000 - number as u64);
+        }
+        if number % 501 == 500 {
+            // A message that is added after a restart comes last.
+            queue.push(&message(number)).unwrap();
+            let queued = queue.messages();
+            drop(queue);
+            queue = open(dir.path());
+            assert_eq!(queue.messages(), queued);
+            return;
+        }
+        assert_eq!(queue.take(1000).unwrap(), Some(message(number)));
+    }
+}
+
+#[test]
+fn the_cut_end_of_a_file_loses_one_message() {
+    let dir = tempfile::tempdir().unwrap();
+    drop(fill(dir.path(), 20));
+    let path = files(dir.path()).pop().unwrap();
+    let whole = fs::read(&path).unwrap();
+    let last = size_of(&message(19)) as usize;
+    for cut in 1..=last {
+        fs::write(&path, &whole[..whole.len() - cut]).unwrap();
+        let mut queue = open(dir.path());
+        assert_eq!(queue.messages(), 19, "{cut}");
+        assert_eq!(queue.is_cut(), cut < last, "{cut}");
+        // The next message takes its place.
+        queue.push(&message(5)).unwrap();
+        drop(queue);
+        assert_eq!(open(dir.path()).messages(), 20, "{cut}");
+        let extra = files(dir.path()).pop().unwrap();
+        assert_ne!(extra, path);
+        fs::remove_file(extra).unwrap();
+    }
+}
+
+#[test]
+fn damage_before_the_end_is_an_error_that_names_the_file() {
+    let dir = tempfile::tempdir().unwrap();
+    drop(fill(dir.path(), 20));
+    let path = files(dir.path()).pop().unwrap();
+    let whole = fs::read(&path).unwrap();
+    let last = whole.len() - size_of(&message(19)) as usize;
+    for at in (0..last).step_by(3) {
+        let mut bytes = whole.clone();
+        bytes[at] ^= 0x10;
+        fs::write(&path, bytes).unwrap();
+        match Folder::open(dir.path(), true) {
+            Err(error) => {
+                let text = error.to_string();
+                assert!(
+                    text.contains("segment-0000000000 is damaged at byte"),
+                    "{text}"
+                );
+            }
+            // A length may claim all the rest, as that of an incomplete message does.
+            Ok((_, found)) => assert!(found[0].queue.is_cut(), "byte {at}"),
+        }
+        fs::write(&path, &whole).unwrap();
+    }
+}
+
+#[test]
+fn a_cursor_that_is_written_halfway_leaves_the_one_before() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut queue = fill(dir.path(), 5);
+    for number in 0..3 {
+        assert_eq!(queue.take(1000).unwrap(), Some(message(number)));
+    }
+    drop(queue);
+    let path = dir.path().join("queue-0/cursor");
+    // The third write is in the second place.
+    let file = new_file().truncate(false).open(path).unwrap();
+    file.write_all_at(&[0xff; 9], 32 + 8).unwrap();
+    assert_eq!(open(dir.path()).take(1000).unwrap(), Some(message(2)));
+}
+
+#[test]
+fn a_folder_has_one_socket_at_a_time_and_is_private() {
+    use std::os::unix::fs::PermissionsExt;
+    let place = tempfile::tempdir().unwrap();
+    let dir = place.path().join("a/b");
+    let (folder, _) = Folder::open(&dir, false).unwrap();
+    let error = Folder::open(&dir, false).err().unwrap();
+    assert_eq!(error.kind(), ErrorKind::AddressInUse);
+    let pid = std::process::id().to_string();
+    assert!(error.to_string().contains(&pid), "{error}");
+    assert!(
+        error.to_string().contains(&*dir.to_string_lossy()),
+        "{error}"
+    );
+    drop(folder);
+    let (mut folder, _) = Folder::open(&dir, false).unwrap();
+    folder.create(None, 0).unwrap().push(&message(1)).unwrap();
+    let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+    assert_eq!(mode(&dir), 0o700);
+    assert_eq!(mode(&dir.join("queue-0")), 0o700);
+    assert_eq!(mode(&dir.join("queue-0/segment-0000000000")), 0o600);
+    // Left by a process that was killed, and not to be kept.
+    drop(folder);
+    let (_folder, found) = Folder::open(&dir, false).unwrap();
+    assert!(found.is_empty() && !dir.join("queue-0").exists());
+}
+
+#[test]
+fn large_messages_are_written_in_pieces() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut queue = fill(dir.path(), 0);
+    let part = |size: usize| Frame::copy_from(&vec![size as u8; size]);
+    for sizes in [
+        vec![300_000],
+        vec![10, 100_000, 0, 70_000, 5],
+        vec![65_520, 1],
+    ] {
+        let message = Message::from_frames(sizes.iter().map(|size| part(*size)));
+        queue.push(&message).unwrap();
+        queue.push(&message).unwrap();
+        assert_eq!(queue.bytes(), 2 * size_of(&message));
+        assert_eq!(queue.take(1000).unwrap(), Some(message.clone()));
+        drop(queue);
+        queue = open(dir.path());
+        assert_eq!(queue.take(1000).unwrap(), Some(message));
+        assert_eq!(queue.bytes(), 0);
+        queue.push(&Message::from("keeps the queue")).unwrap();
+        assert!(queue.take(1000).unwrap().is_some());
+    }
+    assert_eq!(queue.take(1000).unwrap(), None);
+    queue.remove().unwrap();
+    assert!(!dir.path().join("queue-0").exists());
+}
