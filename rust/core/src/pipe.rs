@@ -155,7 +155,7 @@ enum Room {
     /// has reached the low-water mark, or has read [`ROOM_BYTES`] more.
     Full { bytes_read: u64 },
     /// The pipe has no room, whatever its reader does, because earlier messages wait elsewhere: see [`Pipe::hold`].
-    Held { bytes_read: u64 },
+    Blocked { bytes_read: u64 },
 }
 
 /// The state that one end shares with the other.
@@ -323,10 +323,10 @@ impl Pipe {
         }
         let hwm = self.own().limit.messages();
         if hwm == 0 {
-            return !self.is_held();
+            return !self.is_blocked();
         }
         let limit = if self.is_full() {
-            if self.is_held() {
+            if self.is_blocked() {
                 return false;
             }
             hwm - hwm.div_ceil(2)
@@ -348,7 +348,7 @@ impl Pipe {
     /// Like [`check_write`](Self::check_write), for a pipe with a limit of bytes.
     #[inline(never)]
     fn check_write_bytes(&mut self) -> bool {
-        if self.is_held() {
+        if self.is_blocked() {
             return false;
         }
         if self.has_room() {
@@ -391,7 +391,7 @@ impl Pipe {
     /// Returns how many bytes the far reader had read when the pipe became full.
     fn note_full(&mut self) -> u64 {
         match self.room {
-            Room::Full { bytes_read } | Room::Held { bytes_read } => bytes_read,
+            Room::Full { bytes_read } | Room::Blocked { bytes_read } => bytes_read,
             Room::Left => {
                 let bytes_read = self.far().counts.bytes_read.load(Ordering::Relaxed);
                 self.room = Room::Full { bytes_read };

@@ -2,7 +2,7 @@
 
 use zeroxide_proto::message::Message;
 
-use crate::patterns::pipe_set::{DoomReason, PipeSet, slot_index};
+use crate::patterns::pipe_set::{PipeSet, slot_index};
 use crate::pipe::PipeId;
 
 /// Marks pipes, then gives each marked one the same message.

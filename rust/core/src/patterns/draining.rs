@@ -49,7 +49,7 @@ fn drain_for_any(pattern: &mut dyn Pattern, pipes: &mut PipeSet, drained: &mut D
     set_draining(pipes, true);
     for id in pipes.ids() {
         if let Some(pipe) = pipes.get(id) {
-            pipe.release();
+            pipe.unblock();
         }
         pattern.writable(pipes, id);
     }
@@ -120,7 +120,7 @@ fn drain_for(
     let Some(pipe) = pipes.get(id) else {
         return ControlFlow::Continue(());
     };
-    pipe.release();
+    pipe.unblock();
     let mut budget = share;
     while pipes.check_write(id) {
         if budget == 0 {
@@ -141,7 +141,7 @@ fn drain_for(
         }
     }
     if let Some(pipe) = pipes.get(id) {
-        pipe.hold();
+        pipe.block();
     }
     ControlFlow::Continue(())
 }

@@ -71,7 +71,7 @@ pub enum DropReason {
 
 impl DropReason {
     /// Every reason, in the order of the counters.
-    pub const ALL: [DropReason; 20] = [
+    pub const ALL: [DropReason; 21] = [
         DropReason::HighWater,
         DropReason::NoPeer,
         DropReason::Unroutable,

@@ -152,30 +152,30 @@ impl Pipe {
 
     /// Changes the limit that this end sets for what it writes.
     pub fn set_limit_out(&mut self, limit: Limit) {
-        if !self.is_held() {
+        if !self.is_blocked() {
             self.room = Room::Left;
         }
         self.own().limit.set(limit::End::Writer, limit);
     }
 
-    /// Makes the pipe full until [`release`](Self::release), because messages that come before the next one wait
+    /// Makes the pipe full until [`unblock`](Self::unblock), because messages that come before the next one wait
     /// elsewhere.
-    pub fn hold(&mut self) {
+    pub fn block(&mut self) {
         let bytes_read = self.note_full();
-        self.room = Room::Held { bytes_read };
+        self.room = Room::Blocked { bytes_read };
     }
 
-    /// Ends [`hold`](Self::hold). The pipe has room again once the reader has reached the low-water mark.
-    pub fn release(&mut self) {
-        if let Room::Held { bytes_read } = self.room {
+    /// Ends [`block`](Self::block). The pipe has room again once the reader has reached the low-water mark.
+    pub fn unblock(&mut self) {
+        if let Room::Blocked { bytes_read } = self.room {
             self.room = Room::Full { bytes_read };
         }
     }
 
-    /// Whether the pipe is held.
+    /// Whether the pipe is blocked.
     #[inline]
-    pub fn is_held(&self) -> bool {
-        matches!(self.room, Room::Held { .. })
+    pub fn is_blocked(&self) -> bool {
+        matches!(self.room, Room::Blocked { .. })
     }
 
     /// Changes the limit that this end sets for what it reads. A waiting writer is notified, so that it checks again.

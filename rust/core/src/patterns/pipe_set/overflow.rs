@@ -350,7 +350,7 @@ impl PipeSet {
         }
         overflow.bytes += size;
         if let Some(pipe) = self.get(id) {
-            pipe.hold();
+            pipe.block();
         }
         Ok(())
     }
@@ -414,7 +414,7 @@ impl PipeSet {
         };
         if overflow.for_any.is_some() {
             if let Some(pipe) = self.get(id) {
-                pipe.hold();
+                pipe.block();
             }
             return;
         }
@@ -429,7 +429,7 @@ impl PipeSet {
         own.extend(overflow.for_peers.remove(&id).unwrap_or_default());
         overflow.for_peers.insert(id, own);
         if let Some(pipe) = self.get(id) {
-            pipe.hold();
+            pipe.block();
         }
     }
 
@@ -462,7 +462,7 @@ impl PipeSet {
     pub(in crate::patterns) fn hold_all(&mut self) {
         for id in self.ids() {
             if let Some(pipe) = self.get(id) {
-                pipe.hold();
+                pipe.block();
             }
         }
     }
