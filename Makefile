@@ -6,7 +6,7 @@ VENV ?= .venv
 VENV_PYTHON := $(VENV)/bin/python
 BENCH_PYTHON := build/bench-venv/bin/python
 
-.PHONY: help demo test test-all test-free-threaded matrix soak soak-sockets faults bench bench-quick bench-pipeline bench-environment lint docs
+.PHONY: help demo test test-all test-free-threaded matrix soak soak-sockets faults fuzz bench bench-quick bench-pipeline bench-environment lint docs
 .PHONY: wheel wheels try-wheel sdist check-release publish-crates clean
 
 help:
@@ -18,6 +18,7 @@ help:
 	@echo 'make soak      a million messages while everything is killed: each once at the sink (SOAK="--messages N ...")'
 	@echo 'make soak-sockets  an hour of patterns, churn, faults, forks and signals: memory, descriptors and threads stay level'
 	@echo 'make faults    the fault matrix: peers, networks, machines and programs that do harm, on zeroxide and pyzmq; then disks (FAULTS="--only curve")'
+	@echo 'make fuzz      changed bytes into every parser, guided by coverage (FUZZ="--seconds 3600 --target engine" runs one of them for an hour)'
 	@echo 'make bench     side by side with pyzmq, pyomq, libzmq and other systems (BENCH="--quick --only tcp" is a part of it)'
 	@echo 'make bench-pipeline  producers, a collector and Spark, and Kafka with Spark beside them (PIPELINE=--quick)'
 	@echo 'make lint      formatters, linters, types'
@@ -58,6 +59,10 @@ faults:
 	cd tests && $(abspath $(VENV_PYTHON)) -m faults --out ../build/faults $(FAULTS)
 	cd tests && $(abspath $(VENV_PYTHON)) -m faults.power --rounds 50
 	$(VENV_PYTHON) -m pytest tests/spark/test_faults.py -v
+
+# A stable compiler suffices: the counters come from LLVM. Builds of other targets stay as they are.
+fuzz:
+	RUSTC_WORKSPACE_WRAPPER=$(CURDIR)/rust/fuzz/instrument cargo run --locked --profile quick -p zeroxide-fuzz -- $(FUZZ)
 
 bench: bench-environment
 ifneq (,$(findstring ablation,$(BENCH)))

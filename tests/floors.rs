@@ -60,6 +60,7 @@ const CORE: &[&[&str]] = &[
     &["context"],
     &["observer"],
     &["binding"],
+    &["fuzzing"],
 ];
 
 /// The modules of rust/log, in the same way.
@@ -83,6 +84,7 @@ const PIPELINE: &[&[&str]] = &[
     &["link"],
     &["client"],
     &["reader", "collector", "producer"], // blind to each other
+    &["fuzzing"],
 ];
 
 /// The modules of python/zeroxide, lowest line first. `__init__` holds the public names; modules above it use the

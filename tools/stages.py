@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import hashlib
 import os
+import platform
 import shutil
 import signal
 import subprocess
@@ -118,6 +119,24 @@ def schedules(runner: Runner) -> None:
         env["ZEROXIDE_FULL"] = "1"
     test = ("cargo", "test", "--locked", "--profile", "quick", "-p", "zeroxide")
     runner.sh(*test, "--test", "schedules", env=env)
+
+
+def constant_time(runner: Runner) -> None:
+    """Runs CURVE under memcheck with secrets marked as undefined, so that it reports branches and addresses that depend on them."""
+    build = ("cargo", "build", "--locked", "--profile", "quick", "-p", "zeroxide-fuzz")
+    runner.sh(*build, "--bin", "constant-time")
+    program = TARGET / "quick" / "constant-time"
+    folder = ROOT / "rust" / "fuzz"
+    memcheck = (
+        "valgrind",
+        "-q",
+        "--error-exitcode=99",
+        f"--suppressions={folder}/constant-time.supp",
+    )
+    runner.sh(*memcheck, program)
+    leak = subprocess.run((*memcheck, program, "leak"), capture_output=True, text=True)
+    if leak.returncode != 99 or "constant_time::leak" not in leak.stderr:
+        raise Failed(f"memcheck does not report a branch on a secret:\n{leak.stderr}")
 
 
 def instructions(runner: Runner) -> None:
@@ -320,6 +339,13 @@ def without_counts() -> str | None:
     return subprocess.run(asked, capture_output=True, text=True, check=True).stdout.strip() or None
 
 
+def without_memcheck() -> str | None:
+    """Secrets are marked by instructions of x86-64 that valgrind understands."""
+    if platform.machine() != "x86_64":
+        return "not x86-64"
+    return without("cargo", "valgrind")()
+
+
 # ---------------------------------------------------------------- the stages, in order
 
 PACKAGE = "python/zeroxide/__init__.py"
@@ -349,6 +375,7 @@ QUICK = [
     ),
     Stage("install", install(QUICK_WHEELS), ("wheel",)),
 ]
+CONSTANT_TIME = Stage("constant time", constant_time, skip=without_memcheck)
 WHEEL_ALONE = Stage("wheel, alone", release.try_wheel(QUICK_WHEELS), ("wheel",))
 DRAFTS = Stage("libzmq with drafts", libzmq_drafts, skip=without(*drafts.TOOLS))
 INTEROP = Stage(
@@ -428,7 +455,7 @@ TARGETS = {
     ],
     "docs": [ENVIRONMENT, DOCS],
     "test": TEST,
-    "test-all": [DENY, *TEST, release.PACKAGES, RELEASE, RELEASE_CLEAN],
+    "test-all": [DENY, *TEST, CONSTANT_TIME, release.PACKAGES, RELEASE, RELEASE_CLEAN],
     "install": [ENVIRONMENT, *QUICK],
     "install-release": [
         ENVIRONMENT,

@@ -273,6 +273,9 @@ mod context;
 #[path = "../../../tests/common/drawing.rs"]
 mod drawing;
 mod error;
+#[cfg(feature = "fuzzing")]
+#[doc(hidden)]
+pub mod fuzzing;
 mod io_thread;
 mod json;
 mod listener;

@@ -6,6 +6,9 @@
 pub mod client;
 mod clock;
 pub mod collector;
+#[cfg(feature = "fuzzing")]
+#[doc(hidden)]
+pub mod fuzzing;
 mod link;
 pub mod producer;
 pub mod reader;

@@ -15,7 +15,7 @@ mod failure;
 mod intake;
 mod notices;
 mod shared;
-mod spool;
+pub(crate) mod spool;
 mod stats;
 pub mod window;
 mod worker;

@@ -5,6 +5,8 @@
 //! transport of either kind is one file and one line in [`TRANSPORTS`].
 
 mod address;
+#[cfg(feature = "fuzzing")]
+pub(crate) mod fuzzing;
 mod inproc;
 mod ip;
 mod ipc;

@@ -22,7 +22,7 @@ const OLD_LONG: u8 = 0xff;
 
 /// What a connection carries.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Dialect {
+pub(in crate::transports) enum Dialect {
     /// ZWS 2.0 with a mechanism of ZMTP 3, and a socket of this type here. For the engine, the peer speaks ZMTP 3.0.
     Zws(&'static str, SocketType),
     /// ZWS 2.0 without a mechanism: each side sends its routing id first. For the engine, the peer speaks ZMTP 1.0, and

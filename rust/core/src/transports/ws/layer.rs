@@ -141,7 +141,11 @@ impl WsLayer {
     ///
     /// # Errors
     /// If the system provides no random bytes.
-    pub(super) fn client(host: &str, path: &str, dialect: Dialect) -> Result<WsLayer> {
+    pub(in crate::transports) fn client(
+        host: &str,
+        path: &str,
+        dialect: Dialect,
+    ) -> Result<WsLayer> {
         let mut random = [0; 16];
         if !chance::fill(&mut random) {
             let text = "WebSocket needs random bytes, and the system provides none";
@@ -156,7 +160,7 @@ impl WsLayer {
     }
 
     /// The layer of an accepted connection, for clients that ask for this path.
-    pub(super) fn server(path: &str, dialect: Dialect) -> WsLayer {
+    pub(in crate::transports) fn server(path: &str, dialect: Dialect) -> WsLayer {
         let path = path.to_owned();
         WsLayer::new(Role::Server { path }, dialect)
     }

@@ -13,7 +13,7 @@ use std::os::fd::BorrowedFd;
 
 use zeroxide_proto::socket_type::SocketType;
 
-use self::dialect::Dialect;
+pub(super) use self::dialect::Dialect;
 pub(super) use self::layer::WsLayer;
 use super::tcp::{TCP, renamed};
 use super::tls::{Client, Server};
