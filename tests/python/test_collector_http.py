@@ -101,6 +101,7 @@ def statuses(answers):
         b"POST  /pub HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 3\r\n\r\nabc",
         b"POST /pub HTTP/2.0\r\nHost: 127.0.0.1\r\nContent-Length: 3\r\n\r\nabc",
         b"POST pub HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 3\r\n\r\nabc",
+        b"POST http:///pub HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 3\r\n\r\nabc",
     ],
 )
 def test_an_ambiguous_request_is_not_served(served, request_):

@@ -100,6 +100,8 @@ def parse(head: bytes) -> Request:
     if target.lower().startswith("http://"):
         authority, slash, place = target[len("http://") :].partition("/")
         place = slash + place
+        if not authority:
+            raise _bad("an http:// target names a host")
     if not place.startswith("/"):
         raise _bad("the target is neither a path nor an http:// address")
     path, _, query = place.partition("?")

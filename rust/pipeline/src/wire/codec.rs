@@ -194,7 +194,7 @@ impl Request {
                 request::PUBLISH => Request::Publish {
                     query: fields.name()?,
                     batch: fields.u64()?,
-                    won: fields.list(16, |fields| {
+                    won: fields.list(16, usize::MAX, |fields| {
                         Ok(Won {
                             attempt: fields.attempt()?,
                             parts: fields.u32()?,
@@ -204,7 +204,7 @@ impl Request {
                 request::ABORT => Request::Abort {
                     query: fields.name()?,
                     batch: fields.u64()?,
-                    attempts: fields.list(12, Fields::attempt)?,
+                    attempts: fields.list(12, usize::MAX, Fields::attempt)?,
                 },
                 request::STATS => Request::Stats,
                 request::LIMITS => Request::Limits,
@@ -584,27 +584,27 @@ impl<'a> Fields<'a> {
     }
 
     fn topics(&mut self) -> Result<Vec<String>, What> {
-        let topics = self.list(2, |fields| fields.text(usize::from(u16::MAX)))?;
-        if topics.len() > TOPICS_MAX {
-            return Err(What::Many);
-        }
-        Ok(topics)
+        self.list(2, TOPICS_MAX, |fields| fields.text(usize::from(u16::MAX)))
     }
 
     fn pairs(&mut self) -> Result<Vec<(u64, u64)>, What> {
-        self.list(16, |fields| Ok((fields.u64()?, fields.u64()?)))
+        self.list(16, usize::MAX, |fields| Ok((fields.u64()?, fields.u64()?)))
     }
 
-    /// Reads a list whose entries have at least `smallest` bytes each. Its length is checked before memory is
-    /// allocated.
+    /// Reads a list of at most `most` entries, which have at least `smallest` bytes each. Its length is checked before
+    /// memory is allocated.
     fn list<T>(
         &mut self,
         smallest: usize,
+        most: usize,
         mut read: impl FnMut(&mut Self) -> Result<T, What>,
     ) -> Result<Vec<T>, What> {
         let count = self.u32()? as usize;
         if count > self.left.len() / smallest {
             return Err(What::Length);
+        }
+        if count > most {
+            return Err(What::Many);
         }
         (0..count).map(|_| read(self)).collect()
     }

@@ -323,6 +323,23 @@ fn each_fault_has_a_name() {
 }
 
 #[test]
+fn topics_are_counted_before_they_take_memory() {
+    let topics = Request::Fetch {
+        start: 0,
+        end: 1,
+        max_bytes: 1,
+        topics: vec!["t".to_owned(); TOPICS_MAX + 1],
+        generation: 0,
+    };
+    let mut bytes = topics.encode(3).into_iter().next().unwrap().to_vec();
+    // The first topic is not UTF-8, which would be noticed if it were read.
+    let first = bytes.len() - 3 * (TOPICS_MAX + 1);
+    bytes[first + 2] = 0xff;
+    let error = Request::decode(bytes.into()).unwrap_err();
+    assert_eq!(error.what, What::Many);
+}
+
+#[test]
 fn a_long_text_is_cut_between_characters() {
     let refused = Reply::Refused {
         code: Code::Failed,
