@@ -242,12 +242,15 @@ fn check_type(data_type: &DataType) -> Result<(), TableError> {
         | LargeList(item)
         | ListView(item)
         | LargeListView(item)
-        | Map(item, _)
         | FixedSizeList(item, _) => check_type(item.data_type()),
-        RunEndEncoded(ends, values) => {
-            check_type(ends.data_type())?;
-            check_type(values.data_type())
+        Map(item, _) => match item.data_type() {
+            Struct(fields) if fields.len() == 2 => check_type(item.data_type()),
+            _ => Err(malformed("a map that is not a list of pairs")),
+        },
+        RunEndEncoded(ends, _) if !ends.data_type().is_run_ends_type() => {
+            Err(malformed("run ends that are not integers"))
         }
+        RunEndEncoded(_, values) => check_type(values.data_type()),
         Struct(fields) => fields
             .iter()
             .try_for_each(|field| check_type(field.data_type())),

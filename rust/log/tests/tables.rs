@@ -75,6 +75,24 @@ fn truncated_tables_are_refused_or_shorter() {
     }
 }
 
+#[test]
+fn a_schema_that_arrow_cannot_make_a_column_of_is_refused() {
+    use arrow_schema::{DataType, Field, Schema};
+    let field = |name, data_type| Arc::new(Field::new(name, data_type, false));
+    let encoded = |ends| {
+        let runs = DataType::RunEndEncoded(field("ends", ends), field("values", DataType::Utf8));
+        let table = Table {
+            schema: Arc::new(Schema::new(vec![field("runs", runs)])),
+            batches: Vec::new(),
+        };
+        Table::decode(table.encode().unwrap().into())
+    };
+    let empty = encoded(DataType::Int32).unwrap().to_batch().unwrap();
+    assert_eq!(empty.num_rows(), 0);
+    let error = encoded(DataType::Utf8).unwrap_err().to_string();
+    assert!(error.contains("run ends that are not integers"), "{error}");
+}
+
 /// Panics that happened, caught or not.
 fn counting_panics(run: impl FnOnce()) -> usize {
     static PANICS: AtomicUsize = AtomicUsize::new(0);
