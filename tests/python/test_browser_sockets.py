@@ -74,7 +74,8 @@ def test_a_page_asks(zmq, page, bound):
     rep, url = bound(zmq.REP)
     page.run(f"peer = zws({url})")
     until(page, "peer.isReady()", True)
-    big = "x" * 200_000
+    # Chromium sends messages above 128 KiB in fragments, which ZWS does not allow.
+    big = "x" * 130_000
     for number, body in enumerate(("one", "two", big)):
         page.run(f"peer.request({json.dumps(body)})")
         assert rep.recv_string() == body

@@ -78,10 +78,15 @@ pub(crate) fn file_name(first: u64) -> String {
     format!("{first:020}.zlog")
 }
 
+/// No log has as many rows. Readers have offsets as signed numbers, so rows after a segment of a higher name could not be
+/// read.
+const OFFSET_MAX: u64 = 1 << 62;
+
 /// The first offset according to a file's name, if it is a segment's.
 pub(crate) fn first_of_name(name: &str) -> Option<u64> {
     let digits = name.strip_suffix(".zlog")?;
-    (digits.len() == 20).then(|| digits.parse().ok())?
+    let first = (digits.len() == 20).then(|| digits.parse().ok())?;
+    first.filter(|first| *first <= OFFSET_MAX)
 }
 
 const NOT_COMPLETE: &str = "its header is not complete";
@@ -120,9 +125,13 @@ impl SegmentInfo {
             return Err(DAMAGED);
         }
         let number = |at: usize| u64::from_le_bytes(std::array::from_fn(|byte| bytes[at + byte]));
+        let first_offset = number(32);
+        if first_offset > OFFSET_MAX {
+            return Err(DAMAGED);
+        }
         Ok(SegmentInfo {
             log_id: std::array::from_fn(|byte| bytes[16 + byte]),
-            first_offset: number(32),
+            first_offset,
             start,
         })
     }

@@ -419,3 +419,16 @@ fn a_segment_of_another_version_or_that_nothing_vouches_for_stays_foreign() {
     assert!(is_foreign(&flipped));
     assert!(!is_foreign(&whole));
 }
+
+#[test]
+fn a_file_named_after_an_impossible_offset_is_no_segment() {
+    let (folder, log) = written(1 << 20);
+    let next = log.next();
+    log.close().unwrap();
+    let file = segments(folder.path()).pop().unwrap();
+    let last = folder.path().join(format!("{:020}.zlog", 1u64 << 63));
+    fs::copy(&file, &last).unwrap();
+    let log = Log::open(folder.path(), config(1 << 20)).unwrap();
+    assert_eq!(log.next(), next);
+    assert!(last.exists(), "it is not ours to remove");
+}

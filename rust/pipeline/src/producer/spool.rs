@@ -176,6 +176,14 @@ impl Spool {
                 }
                 Err(error) => return Err(error),
             };
+            if fetched.last().is_none_or(|stored| stored.end <= at) {
+                // The log has a place for these rows, but does not find them there.
+                each(Left {
+                    place: (at, end),
+                    bytes: None,
+                });
+                return Ok(());
+            }
             for stored in fetched {
                 let from = at.max(stored.first_offset);
                 let skip = usize::try_from(from - stored.first_offset).unwrap_or(0);
