@@ -6,7 +6,7 @@ VENV ?= .venv
 VENV_PYTHON := $(VENV)/bin/python
 BENCH_PYTHON := build/bench-venv/bin/python
 
-.PHONY: help demo test test-all test-free-threaded matrix soak soak-sockets faults fuzz bench bench-quick bench-pipeline bench-environment lint docs
+.PHONY: help demo test test-all test-free-threaded matrix soak soak-sockets simulate faults fuzz bench bench-quick bench-pipeline bench-environment lint docs
 .PHONY: wheel wheels try-wheel sdist check-release publish-crates clean
 
 help:
@@ -17,6 +17,7 @@ help:
 	@echo 'make matrix    the Spark source on every Spark from 4.0 on that can be installed'
 	@echo 'make soak      a million messages while everything is killed: each once at the sink (SOAK="--messages N ...")'
 	@echo 'make soak-sockets  an hour of patterns, churn, faults, forks and signals: memory, descriptors and threads stay level'
+	@echo 'make simulate  random programs of whole contexts on a simulated network (SIMULATE="--seeds 100000 --pattern pubsub")'
 	@echo 'make faults    the fault matrix: peers, networks, machines and programs that do harm, on zeroxide and pyzmq; then disks (FAULTS="--only curve")'
 	@echo 'make fuzz      changed bytes into every parser, guided by coverage (FUZZ="--seconds 3600 --target engine" runs one of them for an hour)'
 	@echo 'make bench     side by side with pyzmq, pyomq, libzmq and other systems (BENCH="--quick --only tcp" is a part of it)'
@@ -53,6 +54,10 @@ soak:
 soak-sockets:
 	$(STAGES) install-release
 	$(VENV_PYTHON) tests/soak/sockets.py $(SOAK)
+
+simulate:
+	RUSTFLAGS="--cfg zeroxide_shuttle" CARGO_TARGET_DIR=target/shuttle \
+		cargo test --locked --profile quick -p zeroxide --test simulation -- $(SIMULATE)
 
 faults:
 	$(STAGES) install

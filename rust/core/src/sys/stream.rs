@@ -9,7 +9,10 @@ use rustix::buffer::spare_capacity;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::{Errno, FdFlags, retry_on_intr};
 use rustix::net::{RecvFlags, SendAncillaryBuffer, SendFlags, Shutdown, SocketFlags};
-use socket2::SockRef;
+use socket2::{SockAddr, SockRef};
+
+#[cfg(zeroxide_shuttle)]
+use super::simulated::network;
 
 /// The maximum number of slices in one system call.
 const MAX_SLICES: usize = 1024;
@@ -28,7 +31,11 @@ pub(crate) fn recv(fd: BorrowedFd<'_>, buffer: &mut Vec<u8>) -> io::Result<usize
             .try_reserve(SMALL_ROOM)
             .map_err(|_| io::ErrorKind::OutOfMemory)?;
     }
-    Ok(retry_on_intr(|| rustix::net::recv(fd, spare_capacity(buffer), RecvFlags::DONTWAIT))?.1)
+    let read =
+        retry_on_intr(|| rustix::net::recv(fd, spare_capacity(buffer), RecvFlags::DONTWAIT))?.1;
+    #[cfg(zeroxide_shuttle)]
+    network::note_read(fd, read)?;
+    Ok(read)
 }
 
 /// Sends as many bytes of the slices as the kernel accepts now, without raising SIGPIPE. With `more`, the kernel may
@@ -82,6 +89,14 @@ const TCP_INFO_LAST_ACK_RECV: usize = 56;
 
 /// See [`Acks`]; only for a TCP connection.
 pub(crate) fn acks(fd: BorrowedFd<'_>) -> io::Result<Acks> {
+    #[cfg(zeroxide_shuttle)]
+    if let Some((unacknowledged, last)) = network::acks(fd) {
+        return Ok(Acks {
+            unacknowledged,
+            probes: 0,
+            last,
+        });
+    }
     let mut info = [0u8; TCP_INFO_SIZE];
     let mut size = TCP_INFO_SIZE as libc::socklen_t;
     // SAFETY: the kernel writes at most `size` bytes to `info`, which has that size, and the actual number to `size`;
@@ -201,6 +216,18 @@ pub(crate) fn bind_to_interface(socket: SockRef<'_>, name: &str) -> io::Result<(
     socket.bind_device(Some(name.as_bytes()))
 }
 
+/// The address of the peer.
+///
+/// # Errors
+/// The system's error, if the socket is not connected.
+pub(crate) fn peer(fd: BorrowedFd<'_>) -> io::Result<SockAddr> {
+    #[cfg(zeroxide_shuttle)]
+    if let Some(peer) = network::peer(fd) {
+        return Ok(SockAddr::from(peer.ok_or(Errno::NOTCONN)?));
+    }
+    SockRef::from(&fd).peer_addr()
+}
+
 /// Closes the sending direction.
 pub(crate) fn shutdown_write(fd: BorrowedFd<'_>) -> io::Result<()> {
     Ok(rustix::net::shutdown(fd, Shutdown::Write)?)
@@ -208,11 +235,19 @@ pub(crate) fn shutdown_write(fd: BorrowedFd<'_>) -> io::Result<()> {
 
 /// The error of a connection attempt or connection, if any; reading it clears it.
 pub(crate) fn take_error(fd: BorrowedFd<'_>) -> io::Result<()> {
+    #[cfg(zeroxide_shuttle)]
+    if let Some(error) = network::error(fd) {
+        return Err(error);
+    }
     Ok(rustix::net::sockopt::socket_error(fd)??)
 }
 
 /// The number of bytes in the kernel that the peer has not acknowledged (TCP) or not read (Unix).
 pub(crate) fn unsent(fd: BorrowedFd<'_>) -> io::Result<usize> {
+    #[cfg(zeroxide_shuttle)]
+    if let Some(unsent) = network::unsent(fd) {
+        return Ok(unsent);
+    }
     // SAFETY: SIOCOUTQ (another name of TIOCOUTQ) writes one int to where the getter points.
     let getter = unsafe {
         rustix::ioctl::Getter::<{ libc::TIOCOUTQ as rustix::ioctl::Opcode }, libc::c_int>::new()

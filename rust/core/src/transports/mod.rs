@@ -15,6 +15,8 @@ mod messages;
 mod multicast;
 mod pgm;
 mod sctp;
+#[cfg(zeroxide_shuttle)]
+mod simulated;
 mod socks;
 mod tcp;
 mod tipc;
@@ -182,7 +184,10 @@ enum Row {
 /// All transports.
 static TRANSPORTS: &[Row] = &[
     Row::Messages(inproc::new),
+    #[cfg(not(zeroxide_shuttle))]
     Row::Bytes(&tcp::TCP),
+    #[cfg(zeroxide_shuttle)]
+    Row::Bytes(&simulated::SIMULATED),
     Row::Bytes(&ipc::IPC),
     Row::Messages(udp::new),
     Row::Messages(pgm::new),
@@ -451,11 +456,11 @@ impl Stream {
     /// `ConnectionRefused` if the socket is connected to itself. That happens when no program listens and the system
     /// chooses the target port as the local one.
     pub(crate) fn is_connected(&mut self) -> io::Result<bool> {
-        let socket = SockRef::from(&self.fd);
-        let Ok(peer) = socket.peer_addr() else {
+        let Ok(peer) = stream::peer(self.fd()) else {
             return Ok(false);
         };
         self.peer = Peer::at(&peer);
+        let socket = SockRef::from(&self.fd);
         if let Peer::Ip(peer) = self.peer
             && Some(peer) == socket.local_addr()?.as_socket()
         {

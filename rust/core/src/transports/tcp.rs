@@ -232,7 +232,7 @@ fn through_proxy(target: Address, options: &Options) -> Result<(Address, Option<
 }
 
 /// The addresses to connect to, each with the local address to use.
-fn targets_of(
+pub(super) fn targets_of(
     addresses: Vec<SocketAddr>,
     source: Option<&Address>,
     request: Option<Arc<Request>>,
@@ -277,7 +277,7 @@ const KEEPALIVE_COUNT: u32 = 3;
 const BACKOFF_MAX: Duration = Duration::from_secs(3);
 
 /// The local address to connect from: an address or an interface, never a name that would have to be resolved.
-fn source_address(source: &Address, ipv6: bool) -> Result<SocketAddr> {
+pub(super) fn source_address(source: &Address, ipv6: bool) -> Result<SocketAddr> {
     source.host.local(source.port, ipv6)?.ok_or_else(|| {
         let name = match &source.host {
             Host::Name(name) => name.as_str(),

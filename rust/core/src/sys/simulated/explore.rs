@@ -13,7 +13,7 @@ use super::{WORLD, serve};
 /// Deep enough for the core, whose I/O threads decode and route in one call.
 const STACK: usize = 512 << 10;
 /// The switches after which a schedule counts as one that never ends.
-const STEPS: usize = 500_000;
+const STEPS: usize = 2_000_000;
 
 std::thread_local! {
     /// The panics in this thread of the system. I/O threads survive those of their handlers.
@@ -28,6 +28,8 @@ const DESCRIPTORS: usize = 20;
 pub enum Repeat {
     /// This many, with the seeds from 0 on.
     Times(u64),
+    /// From the first of these seeds on, as many as the second says.
+    Range(u64, u64),
     /// The one with this seed.
     Seed(u64),
 }
@@ -41,6 +43,7 @@ pub fn explore(scenario: fn(), repeat: Repeat) -> u64 {
     count_panics();
     let (first, count) = match repeat {
         Repeat::Times(count) => (0, count),
+        Repeat::Range(first, count) => (first, count),
         Repeat::Seed(seed) => (seed, 1),
     };
     let mut config = Config::new();

@@ -13,6 +13,7 @@
 //! Memory is sequentially consistent here. Weaker orders are loom's subject (`zeroxide-queue`).
 
 mod explore;
+pub mod network;
 mod schedule;
 pub(crate) mod thread;
 
@@ -26,6 +27,7 @@ use shuttle::sync::atomic::{AtomicU32, Ordering};
 use shuttle::thread::Thread;
 
 pub use explore::{Repeat, explore};
+use network::Network;
 pub use shuttle::thread::yield_now;
 pub use thread::{JoinHandle, sleep, spawn};
 
@@ -36,7 +38,7 @@ const TICKS: [Duration; 4] = [
     Duration::from_micros(5),
     Duration::from_micros(30),
 ];
-/// The maximum time that passes at once while threads run.
+/// The maximum time that passes at once while threads run, unless a scenario needs less.
 const LEAP: Duration = Duration::from_millis(2);
 /// The time by which every schedule ends. Timers that look after a connection would hide a lost wake-up otherwise.
 const LIFE: Duration = Duration::from_secs(600);
@@ -60,6 +62,9 @@ struct World {
     idle: bool,
     /// A digest of all decisions so far.
     digest: u64,
+    /// See [`LEAP`].
+    leap: Duration,
+    network: Network,
 }
 
 struct Sleeper {
@@ -95,6 +100,21 @@ pub fn now() -> Instant {
 /// A random number of this schedule.
 pub(crate) fn number() -> u64 {
     WORLD.with_borrow_mut(|world| world.random.next())
+}
+
+/// The seed of this schedule.
+pub fn seed() -> u64 {
+    WORLD.with_borrow(|world| world.seed)
+}
+
+/// The time jumps, as after a machine was suspended.
+pub fn jump(time: Duration) {
+    WORLD.with_borrow_mut(|world| world.now += time);
+}
+
+/// Sets the maximum time that passes at once while threads run.
+pub fn set_leap(time: Duration) {
+    WORLD.with_borrow_mut(|world| world.leap = time);
 }
 
 /// Sleeps until [`wake`] is called for `word`, if it holds `expected`. Returns false if the deadline passed first.
@@ -181,6 +201,8 @@ impl World {
             threads: 0,
             idle: false,
             digest: 0,
+            leap: LEAP,
+            network: Network::new(),
         }
     }
 
@@ -217,8 +239,9 @@ impl World {
         threads
     }
 
-    /// Looks at descriptors and deadlines, and returns the threads that it woke.
+    /// Looks at the network, at descriptors and at deadlines, and returns the threads that it woke.
     fn turn(&mut self) -> Vec<Thread> {
+        let due = self.network.pump(&mut self.random, self.now);
         let woken = self.wake(|sleeper| match &mut sleeper.awaits {
             Awaits::Descriptors(polled) => is_any_ready(polled).then_some(Woken::Called),
             _ => None,
@@ -228,12 +251,13 @@ impl World {
         }
         if self.idle && self.threads > 0 {
             let deadlines = self.sleepers.iter().filter_map(|sleeper| sleeper.deadline);
+            let deadlines = deadlines.chain(due);
             let soon = |at: &Instant| *at < self.start + LIFE;
             let earliest = deadlines.min().filter(soon);
             let earliest = earliest.unwrap_or_else(|| panic!("{}", self.stuck()));
             self.now = self.now.max(earliest);
         } else {
-            let nanos = self.random.below(LEAP.as_nanos() as usize);
+            let nanos = self.random.below(self.leap.as_nanos() as usize);
             self.now += Duration::from_nanos(nanos as u64);
         }
         let now = self.now;

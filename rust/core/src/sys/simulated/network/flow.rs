@@ -1,0 +1,214 @@
+//! One direction of a connection.
+
+use std::collections::VecDeque;
+use std::io;
+use std::net::IpAddr;
+use std::os::fd::BorrowedFd;
+use std::time::Instant;
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+use rustix::net::{RecvFlags, SendFlags, Shutdown, recv, send, shutdown};
+
+/// The bytes of one direction of a connection.
+#[derive(Clone, Debug)]
+pub struct Stream {
+    link: u64,
+    side: usize,
+    /// The host that wrote them, and the one that was to read them.
+    pub hosts: [IpAddr; 2],
+    /// All bytes that were written.
+    pub written: Vec<u8>,
+    /// How many of them the program at the other end has read.
+    pub read: u64,
+    /// How many of them had arrived at the other host when the program that wrote them last asked.
+    pub told: u64,
+}
+
+#[derive(Default)]
+pub(super) struct Flow {
+    transit: VecDeque<(Instant, Vec<u8>)>,
+    /// The sum of the bytes in transit.
+    bytes: usize,
+    /// All bytes so far.
+    written: Vec<u8>,
+    /// There may be something to read from the sender.
+    is_readable: bool,
+    /// The program that sends has closed this direction.
+    is_finished: bool,
+    /// It has closed its descriptor.
+    pub(super) is_gone: bool,
+    /// When the end of the stream arrives.
+    end: Option<Instant>,
+    is_ended: bool,
+    /// The receiver has no room.
+    pub(super) is_blocked: bool,
+    /// The receiver has closed its descriptor, and there is more for it.
+    pub(super) is_refused: bool,
+    last: Option<Instant>,
+    told: Option<u64>,
+}
+
+impl Flow {
+    /// Notes what the kernel says about the sender.
+    pub(super) fn note(&mut self, flags: PollFlags) {
+        self.is_readable |= flags.intersects(PollFlags::IN | PollFlags::RDHUP | PollFlags::HUP);
+        self.is_gone |= flags.contains(PollFlags::HUP);
+    }
+
+    /// Whether the sender has written or closed.
+    pub(super) fn has_news(&self) -> bool {
+        self.is_readable || self.bytes > 0
+    }
+
+    pub(super) fn has_room(&self, window: usize) -> bool {
+        self.is_readable && !self.is_finished && self.bytes < window
+    }
+
+    /// Reads up to `piece` bytes from the sender, which arrive `at` that time or after those before them. Returns whether there
+    /// may be more.
+    pub(super) fn take(&mut self, from: BorrowedFd<'_>, piece: usize, at: Instant) -> bool {
+        let at = self.last.map_or(at, |last| last.max(at));
+        let mut bytes = vec![0; piece];
+        match recv(from, &mut bytes[..], RecvFlags::DONTWAIT) {
+            Ok((0, _)) => {
+                self.is_finished = true;
+                self.end = Some(at);
+            }
+            Ok((count, _)) => {
+                bytes.truncate(count);
+                self.written.extend_from_slice(&bytes);
+                self.bytes += count;
+                self.transit.push_back((at, bytes));
+                self.last = Some(at);
+                return true;
+            }
+            Err(Errno::AGAIN) => self.is_readable = false,
+            // The sender has closed without reading everything. The bytes that it wrote before can be read first.
+            Err(_) => {
+                self.is_finished = true;
+                self.is_gone = true;
+                self.end = Some(at);
+            }
+        }
+        false
+    }
+
+    /// Reads everything that the sender has written and that can no longer travel.
+    pub(super) fn take_all(&mut self, from: BorrowedFd<'_>) {
+        let mut bytes = vec![0; 1 << 16];
+        while let Ok((count @ 1.., _)) = recv(from, &mut bytes[..], RecvFlags::DONTWAIT) {
+            self.written.extend_from_slice(&bytes[..count]);
+        }
+    }
+
+    /// Gives the receiver what has arrived. Returns whether there was something.
+    pub(super) fn deliver(&mut self, to: BorrowedFd<'_>, now: Instant) -> bool {
+        let mut moved = false;
+        while let Some((at, bytes)) = self.transit.front_mut()
+            && *at <= now
+            && !self.is_blocked
+        {
+            match send(to, bytes, SendFlags::DONTWAIT | SendFlags::NOSIGNAL) {
+                Ok(count) => {
+                    moved = true;
+                    self.bytes -= count;
+                    if count == bytes.len() {
+                        self.transit.pop_front();
+                    } else {
+                        bytes.drain(..count);
+                    }
+                }
+                Err(Errno::AGAIN) => self.is_blocked = true,
+                Err(_) => {
+                    self.is_refused = true;
+                    return true;
+                }
+            }
+        }
+        if self.transit.is_empty() && !self.is_ended && self.end.is_some_and(|end| end <= now) {
+            self.is_ended = true;
+            moved = true;
+            // Fails only if the receiver has closed.
+            let _ = shutdown(to, Shutdown::Write);
+        }
+        moved
+    }
+
+    /// When the next bytes or the end arrive.
+    pub(super) fn due(&self) -> Option<Instant> {
+        match self.transit.front() {
+            Some(_) if self.is_blocked => None,
+            Some((at, _)) => Some(*at),
+            None if self.is_ended => None,
+            None => self.end,
+        }
+    }
+
+    /// Whether everything has arrived, with the end.
+    pub(super) fn is_over(&self) -> bool {
+        self.is_ended
+    }
+
+    pub(super) fn in_transit(&self) -> usize {
+        self.bytes
+    }
+
+    /// The program learns how much has arrived.
+    pub(super) fn note_told(&mut self) {
+        self.told = Some((self.written.len() - self.bytes) as u64);
+    }
+
+    pub(super) fn stream(&self, link: u64, side: usize, hosts: [IpAddr; 2], read: u64) -> Stream {
+        Stream {
+            link,
+            side,
+            hosts,
+            written: self.written.clone(),
+            read,
+            told: self.told.unwrap_or(self.written.len() as u64),
+        }
+    }
+}
+
+impl Stream {
+    pub(super) fn is_of(&self, link: u64, side: usize) -> bool {
+        (self.link, self.side) == (link, side)
+    }
+}
+
+/// Asks the kernel, which does not wait.
+pub(super) fn poll_now(polled: &mut [PollFd<'_>]) {
+    let at_once = Timespec {
+        tv_sec: 0,
+        tv_nsec: 0,
+    };
+    // Nothing interrupts a call that does not wait.
+    let _ = poll(polled, Some(&at_once));
+}
+
+/// Writes until there is no room.
+pub(super) fn fill(socket: BorrowedFd<'_>) -> io::Result<()> {
+    loop {
+        match send(
+            socket,
+            &[0; 2048],
+            SendFlags::DONTWAIT | SendFlags::NOSIGNAL,
+        ) {
+            Ok(_) => {}
+            Err(Errno::AGAIN) => return Ok(()),
+            Err(error) => return Err(error.into()),
+        }
+    }
+}
+
+/// Reads everything.
+pub(super) fn discard(socket: BorrowedFd<'_>) {
+    let mut bytes = [0; 4096];
+    while let Ok((1.., _)) = recv(socket, &mut bytes[..], RecvFlags::DONTWAIT) {}
+}
+
+/// How many bytes there are to read.
+pub(super) fn waiting(socket: BorrowedFd<'_>) -> usize {
+    rustix::io::ioctl_fionread(socket).map_or(0, |bytes| bytes as usize)
+}

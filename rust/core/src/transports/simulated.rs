@@ -1,0 +1,94 @@
+//! TCP over the network of a schedule (`sys::simulated::network`), with TCP's scheme and addresses.
+//!
+//! A connect names its host as the source of the endpoint: `tcp://10.0.0.1;10.0.0.2:5555`.
+
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+use socket2::SockAddr;
+use zeroxide_proto::socket_type::SocketType;
+
+use super::address;
+use super::tcp::{TCP, source_address, targets_of};
+use super::{ByteTransport, Listen, Opening, Peer, Stream, Target, Targets};
+use crate::error::{Error, ErrorKind, Result};
+use crate::options::Options;
+use crate::sys::simulated::network;
+
+/// See the module text.
+pub(super) struct Simulated;
+
+pub(super) static SIMULATED: Simulated = Simulated;
+
+impl ByteTransport for Simulated {
+    fn scheme(&self) -> &'static str {
+        TCP.scheme()
+    }
+
+    fn check(&self, address: &str, socket: SocketType, bind: bool) -> Result<()> {
+        TCP.check(address, socket, bind)
+    }
+
+    fn listen(&self, address: &str, options: &Options) -> Result<Box<dyn Listen>> {
+        let address = address::to_bind(address)?;
+        let local = address.host.local(address.port, options.ipv6)?;
+        let local = local.ok_or_else(|| Error::new(ErrorKind::NoDevice))?;
+        let (fd, address) = network::listen(local)?;
+        Ok(Box::new(SimulatedListener { fd, address }))
+    }
+
+    fn targets(&self, address: &str, options: &Options) -> Result<Targets> {
+        let (source, target) = address::to_connect(address)?;
+        let local = target.host.local(target.port, options.ipv6)?;
+        let target = local.ok_or_else(|| Error::new(ErrorKind::NoDevice))?;
+        if let Some(source) = &source {
+            source_address(source, options.ipv6)?;
+        }
+        let targets = targets_of(vec![target], source.as_ref(), None, options.ipv6)?;
+        Ok(Targets::Ready(targets))
+    }
+
+    fn open(&self, _: &str, target: &Target, _: &Options) -> Result<Opening> {
+        let source = target.source.as_ref().and_then(SockAddr::as_socket_ipv4);
+        let source = source.map_or(Ipv4Addr::LOCALHOST, |source| *source.ip());
+        let address = target.address.as_socket();
+        let address = address.ok_or_else(|| Error::new(ErrorKind::NoDevice))?;
+        let fd = network::connect(IpAddr::V4(source), address)?;
+        Ok(Opening {
+            stream: Stream::from(fd),
+            connected: false,
+        })
+    }
+}
+
+struct SimulatedListener {
+    fd: OwnedFd,
+    address: SocketAddr,
+}
+
+impl Listen for SimulatedListener {
+    fn accept(&self) -> Result<Option<Stream>> {
+        let Some((fd, _)) = super::accept(self.fd())? else {
+            return Ok(None);
+        };
+        let peer = network::accepted(self.address, fd.as_fd());
+        Ok(Some(Stream {
+            peer: peer.map_or(Peer::Here, Peer::Ip),
+            ..Stream::from(fd)
+        }))
+    }
+
+    fn endpoint(&self) -> String {
+        super::endpoint(&SockAddr::from(self.address))
+    }
+
+    fn fd(&self) -> BorrowedFd<'_> {
+        self.fd.as_fd()
+    }
+}
+
+impl Drop for SimulatedListener {
+    fn drop(&mut self) {
+        network::stop_listening(self.address);
+    }
+}
