@@ -119,7 +119,7 @@ def test_a_page_is_one_of_a_pair(zmq, page, bound):
         assert pair.recv() == body
 
 
-def test_a_page_that_offers_something_else_is_told(zmq, page, bound):
+def test_a_page_that_offers_something_else_gets_a_reason(zmq, page, bound):
     rep, url = bound(zmq.REP)
     with rep.monitor_events(
         zmq.EVENT_HANDSHAKE_FAILED_NO_DETAIL, timeout=PATIENCE * 1000

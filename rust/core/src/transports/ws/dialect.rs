@@ -1,4 +1,4 @@
-//! What a WebSocket connection carries, which the two sides agree on by the name of a subprotocol, and how that looks for
+//! The protocol inside a WebSocket connection, on which the two sides agree by the name of a subprotocol, and its form for
 //! the engine above.
 
 use zeroxide_proto::mechanisms;
@@ -20,7 +20,7 @@ const ZMTP_COMMAND: u8 = 4;
 /// The first byte of a long length in ZMTP 1.0.
 const OLD_LONG: u8 = 0xff;
 
-/// What a connection carries.
+/// The protocol inside a connection.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::transports) enum Dialect {
     /// ZWS 2.0 with a mechanism of ZMTP 3, and a socket of this type here. For the engine, the peer speaks ZMTP 3.0.
@@ -33,7 +33,7 @@ pub(in crate::transports) enum Dialect {
 }
 
 impl Dialect {
-    /// What the connections of a socket with these options carry.
+    /// The protocol of the connections of a socket with these options.
     pub(super) fn of(options: &Options) -> Dialect {
         match options.pattern.sp {
             Some(ours) => Dialect::Sp(ours),
@@ -53,7 +53,7 @@ impl Dialect {
         }
     }
 
-    /// What a server with this dialect accepts, the best first. A socket without a mechanism needs none.
+    /// The dialects that a server with this one accepts, the best first. A socket without a mechanism needs none.
     pub(super) fn accepted(self) -> impl Iterator<Item = Dialect> {
         let bare = match self {
             Dialect::Zws(name, ours) if name == mechanisms::none().name => {
