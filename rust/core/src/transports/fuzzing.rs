@@ -16,26 +16,26 @@ pub struct Conversation(Box<dyn Layer>);
 
 impl Conversation {
     /// A server of WebSocket, before the upgrade.
-    pub fn ws_server() -> Conversation {
-        Conversation(Box::new(WsLayer::server("", dialect())))
+    pub fn ws_server(ours: SocketType) -> Conversation {
+        Conversation(Box::new(WsLayer::server("", dialect(ours))))
     }
 
     /// A client of WebSocket, before the upgrade.
-    pub fn ws_client() -> Conversation {
-        let client = WsLayer::client("h", "", dialect());
+    pub fn ws_client(ours: SocketType) -> Conversation {
+        let client = WsLayer::client("h", "", dialect(ours));
         Conversation(Box::new(client.expect("random bytes")))
     }
 
     /// A server of WebSocket, after the upgrade.
-    pub fn opened_ws_server() -> Conversation {
-        let request = Conversation::ws_client().output();
-        Conversation::ws_server().after(&request)
+    pub fn opened_ws_server(ours: SocketType) -> Conversation {
+        let request = Conversation::ws_client(ours).output();
+        Conversation::ws_server(ours).after(&request)
     }
 
     /// A client of WebSocket, after the upgrade.
-    pub fn opened_ws_client() -> Conversation {
-        let client = Conversation::ws_client();
-        let mut server = Conversation::ws_server().after(client.0.poll_transmit());
+    pub fn opened_ws_client(ours: SocketType) -> Conversation {
+        let client = Conversation::ws_client(ours);
+        let mut server = Conversation::ws_server(ours).after(client.0.poll_transmit());
         client.after(&server.output())
     }
 
@@ -82,6 +82,6 @@ impl Conversation {
     }
 }
 
-fn dialect() -> Dialect {
-    Dialect::Zws(mechanisms::none().name, SocketType::Pair)
+fn dialect(ours: SocketType) -> Dialect {
+    Dialect::Zws(mechanisms::none().name, ours)
 }

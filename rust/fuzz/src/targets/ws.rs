@@ -1,6 +1,7 @@
 //! The layers between a descriptor and ZMTP that parse what a peer or a proxy sends: WebSocket, its upgrade from HTTP, and
 //! SOCKS.
 
+use zeroxide::SocketType;
 use zeroxide::fuzzing::Conversation;
 
 use super::Parts;
@@ -43,10 +44,10 @@ type Deeds = (Vec<u8>, Option<String>, Vec<u8>);
 
 fn start(number: u8) -> Conversation {
     match number % 5 {
-        0 => Conversation::ws_server(),
-        1 => Conversation::ws_client(),
-        2 => Conversation::opened_ws_server(),
-        3 => Conversation::opened_ws_client(),
+        0 => Conversation::ws_server(SocketType::Pair),
+        1 => Conversation::ws_client(SocketType::Pair),
+        2 => Conversation::opened_ws_server(SocketType::Pair),
+        3 => Conversation::opened_ws_client(SocketType::Pair),
         _ => Conversation::socks(),
     }
 }
