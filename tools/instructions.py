@@ -148,7 +148,7 @@ def count(program: Path) -> tuple[dict[str, float], dict[str, dict[str, float]]]
 
 def functions_in(dump: Path, times: int, total: float) -> dict[str, float]:
     """Instructions of the functions themselves, without what they call."""
-    text = said("callgrind_annotate", "--inclusive=no", "--threshold=100", str(dump))
+    text = said("callgrind_annotate", "--auto=no", "--inclusive=no", "--threshold=100", str(dump))
     found: dict[str, float] = {}
     for number, place in re.findall(
         r"^ *([\d,]+) \( *[\d.]+%\) +(\S.*?)(?: \[.*\])?$", text, re.MULTILINE
