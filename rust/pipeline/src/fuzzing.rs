@@ -4,7 +4,7 @@ use std::path::Path;
 
 use crate::producer::spool::{self, Spool};
 
-/// The folder of the spool that [`spool`] opens, below its folder.
+/// The folder of the spool that [`spool()`] opens, below its folder.
 pub const SPOOL: &str = "tcp___h_1";
 
 /// Opens the spool in a folder as a producer does, and reads its rows. Fails silently where a producer reports an error.

@@ -105,7 +105,7 @@ impl Sender {
         self.fresh.is_none()
     }
 
-    /// Takes a packet to send: [`DATA_HEAD`] bytes of room, then the TSDU.
+    /// Takes a packet to send: [`DATA_HEAD`](super::packet::DATA_HEAD) bytes of room, then the TSDU.
     pub fn push(&mut self, mut packet: Vec<u8>) {
         let Some(trail) = self.trail_after_push() else {
             return;
