@@ -10,12 +10,7 @@ use crate::sys::stream;
 
 /// Sets the options of a socket that every protocol has. Do this before it binds or connects.
 pub(super) fn tune(socket: &Socket, domain: Domain, options: &Options) -> Result<()> {
-    if let Some(size) = options.sndbuf {
-        socket.set_send_buffer_size(size)?;
-    }
-    if let Some(size) = options.rcvbuf {
-        socket.set_recv_buffer_size(size)?;
-    }
+    super::set_buffers(socket, options)?;
     if options.tos != 0 {
         let tos = u32::from(options.tos);
         if domain == Domain::IPV6 {

@@ -11,6 +11,7 @@ mod inproc;
 mod ip;
 mod ipc;
 mod layers;
+mod machine;
 mod messages;
 mod multicast;
 mod pgm;
@@ -617,19 +618,6 @@ fn accept(fd: BorrowedFd<'_>) -> Result<Option<(OwnedFd, Option<SocketAddr>)>> {
     Err(Error::with(kind, text))
 }
 
-/// The next connection whose peer is a machine without an IP address.
-fn accept_from_machine(fd: BorrowedFd<'_>) -> Result<Option<Stream>> {
-    let Some((fd, _)) = accept(fd)? else {
-        return Ok(None);
-    };
-    let mut stream = Stream::from(fd);
-    // A peer that has left already has no address, and its end is read later.
-    if !stream.is_connected().unwrap_or(false) {
-        stream.peer = Peer::Machine("".into());
-    }
-    Ok(Some(stream))
-}
-
 /// Begins to connect a socket to a target.
 fn open(socket: Socket, target: &Target) -> Result<Opening> {
     let connected = match socket.connect(&target.address) {
@@ -657,6 +645,7 @@ fn adopted(fd: i32, kind: &str, fits: impl Fn(&SockAddr) -> bool) -> Result<Sock
     Ok(socket)
 }
 
+/// Sets the sizes of the kernel's buffers. Do this before the socket binds or connects.
 fn set_buffers(socket: &Socket, options: &Options) -> io::Result<()> {
     if let Some(size) = options.sndbuf {
         socket.set_send_buffer_size(size)?;

@@ -3,12 +3,11 @@
 //! A service is a number (the type), and its instances are numbers, too. A program binds to instances, and another one
 //! connects to an instance, wherever it is. The kernel supervises its links, and notices that a node has ended.
 
-use std::os::fd::{AsFd, BorrowedFd};
-
-use socket2::{SockAddr, Socket, Type};
+use socket2::SockAddr;
 use zeroxide_proto::socket_type::SocketType;
 
-use super::{ByteTransport, Listen, Opening, Stream, Target, Targets, adopted};
+use super::machine::{self, MachineListener};
+use super::{ByteTransport, Listen, Opening, Target, Targets, adopted};
 use crate::error::{Error, ErrorKind, Result};
 use crate::options::Options;
 use crate::sys::tipc::{self, TipcAddress};
@@ -35,7 +34,7 @@ impl ByteTransport for Tipc {
         let socket = match options.use_fd {
             Some(fd) => adopted(fd, "TIPC", |local| tipc::read(local).is_some())?,
             None => {
-                let socket = new_socket(options)?;
+                let socket = machine::new_socket(tipc::domain(), "TIPC", options)?;
                 if let Some(service) = service {
                     socket.bind(&service.into())?;
                 }
@@ -47,38 +46,18 @@ impl ByteTransport for Tipc {
             Some(service) => shown(service),
             None => super::endpoint(&socket.local_addr()?),
         };
-        Ok(Box::new(TipcListener { socket, endpoint }))
+        Ok(Box::new(MachineListener { socket, endpoint }))
     }
 
     fn targets(&self, address: &str, _: &Options) -> Result<Targets> {
-        Ok(Targets::Ready(vec![Target {
-            address: to_connect(address)?.into(),
-            source: None,
-            request: None,
-        }]))
+        Ok(machine::target(to_connect(address)?.into()))
     }
 
     fn open(&self, _: &str, target: &Target, options: &Options) -> Result<Opening> {
-        super::open(new_socket(options)?, target)
-    }
-}
-
-struct TipcListener {
-    socket: Socket,
-    endpoint: String,
-}
-
-impl Listen for TipcListener {
-    fn accept(&self) -> Result<Option<Stream>> {
-        super::accept_from_machine(self.fd())
-    }
-
-    fn endpoint(&self) -> String {
-        self.endpoint.clone()
-    }
-
-    fn fd(&self) -> BorrowedFd<'_> {
-        self.socket.as_fd()
+        super::open(
+            machine::new_socket(tipc::domain(), "TIPC", options)?,
+            target,
+        )
     }
 }
 
@@ -109,14 +88,6 @@ fn shown(address: TipcAddress) -> String {
 /// Zone, cluster and node.
 fn node_name(node: u32) -> String {
     format!("{}.{}.{}", node >> 24, node >> 12 & 0xfff, node & 0xfff)
-}
-
-fn new_socket(options: &Options) -> Result<Socket> {
-    let kind = Type::STREAM.nonblocking().cloexec();
-    let socket = Socket::new_raw(tipc::domain(), kind, None)
-        .map_err(|error| super::without_family(error, "TIPC"))?;
-    super::set_buffers(&socket, options)?;
-    Ok(socket)
 }
 
 /// `{type,lower,upper}`; `None` for `<*>`, a socket without a service.

@@ -3,12 +3,11 @@
 //! A machine has a number, the context identifier: 2 is the host, and 1 is the own machine. The kernel notices that a
 //! machine has ended, so its silence means nothing.
 
-use std::os::fd::{AsFd, BorrowedFd};
-
-use socket2::{Domain, SockAddr, Socket, Type};
+use socket2::{Domain, SockAddr};
 use zeroxide_proto::socket_type::SocketType;
 
-use super::{ByteTransport, Listen, Opening, Stream, Target, Targets, adopted};
+use super::machine::{self, MachineListener};
+use super::{ByteTransport, Listen, Opening, Target, Targets, adopted};
 use crate::error::{Error, ErrorKind, Result};
 use crate::options::Options;
 
@@ -34,13 +33,13 @@ impl ByteTransport for Vsock {
         let socket = match options.use_fd {
             Some(fd) => adopted(fd, "vsock", |local| local.as_vsock_address().is_some())?,
             None => {
-                let socket = new_socket(options)?;
+                let socket = machine::new_socket(Domain::VSOCK, "vsock", options)?;
                 let bound = socket.bind(&SockAddr::vsock(machine, port));
                 bound.and_then(|()| socket.listen(options.backlog))?;
                 socket
             }
         };
-        Ok(Box::new(VsockListener {
+        Ok(Box::new(MachineListener {
             endpoint: super::endpoint(&socket.local_addr()?),
             socket,
         }))
@@ -48,34 +47,14 @@ impl ByteTransport for Vsock {
 
     fn targets(&self, address: &str, _: &Options) -> Result<Targets> {
         let (machine, port) = parse(address, false)?;
-        Ok(Targets::Ready(vec![Target {
-            address: SockAddr::vsock(machine, port),
-            source: None,
-            request: None,
-        }]))
+        Ok(machine::target(SockAddr::vsock(machine, port)))
     }
 
     fn open(&self, _: &str, target: &Target, options: &Options) -> Result<Opening> {
-        super::open(new_socket(options)?, target)
-    }
-}
-
-struct VsockListener {
-    socket: Socket,
-    endpoint: String,
-}
-
-impl Listen for VsockListener {
-    fn accept(&self) -> Result<Option<Stream>> {
-        super::accept_from_machine(self.fd())
-    }
-
-    fn endpoint(&self) -> String {
-        self.endpoint.clone()
-    }
-
-    fn fd(&self) -> BorrowedFd<'_> {
-        self.socket.as_fd()
+        super::open(
+            machine::new_socket(Domain::VSOCK, "vsock", options)?,
+            target,
+        )
     }
 }
 
@@ -86,14 +65,6 @@ pub(super) fn endpoint(address: &SockAddr) -> Option<String> {
         ANY => format!("vsock://*:{port}"),
         _ => format!("vsock://{machine}:{port}"),
     })
-}
-
-fn new_socket(options: &Options) -> Result<Socket> {
-    let kind = Type::STREAM.nonblocking().cloexec();
-    let socket = Socket::new_raw(Domain::VSOCK, kind, None)
-        .map_err(|error| super::without_family(error, "vsock"))?;
-    super::set_buffers(&socket, options)?;
-    Ok(socket)
 }
 
 /// The numbers of the machine and of the port.

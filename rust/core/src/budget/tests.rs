@@ -1,0 +1,322 @@
+use std::sync::atomic::AtomicBool;
+
+use zeroxide_proto::message::Message;
+
+use super::*;
+use crate::pipe::PipeConfig;
+
+const MIB: u64 = 1 << 20;
+
+struct Told(AtomicBool);
+
+impl Holder for Told {
+    fn on_condemned(&self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+struct Peer {
+    share: Share,
+    told: Arc<Told>,
+}
+
+impl Peer {
+    fn of(budget: &Arc<Budget>) -> Peer {
+        let told = Arc::new(Told(AtomicBool::new(false)));
+        let share = budget.join();
+        Peer { share, told }
+    }
+
+    fn looks(&mut self, begun: u64, in_message: bool) -> Ruling {
+        let told: Weak<Told> = Arc::downgrade(&self.told);
+        let now = Instant::now();
+        self.share.look(begun, begun, in_message, now, || told)
+    }
+
+    fn begins(&mut self, bytes: u64) -> Ruling {
+        self.looks(bytes, true)
+    }
+
+    fn waits(&mut self) -> Ruling {
+        self.looks(0, false)
+    }
+
+    fn is_told(&self) -> bool {
+        self.told.0.load(Ordering::Relaxed)
+    }
+}
+
+fn budget(limit: u64) -> Arc<Budget> {
+    let budget = Budget::new();
+    budget.set_limit(limit);
+    budget
+}
+
+fn later(budget: &Budget) {
+    budget.accounts().last = None;
+}
+
+fn pipes() -> (Pipe, Pipe) {
+    Pipe::pair(PipeConfig::default(), PipeConfig::default())
+}
+
+fn write(pipe: &mut Pipe, bytes: u64) {
+    pipe.write_unchecked(&mut Message::from(vec![0; bytes as usize]));
+}
+
+#[test]
+fn the_last_quarter_is_for_connections_that_hold_little() {
+    let budget = budget(400 * MIB);
+    let (mut greedy, mut modest) = (Peer::of(&budget), Peer::of(&budget));
+    let (mut near, far) = pipes();
+    greedy.share.follow(&near);
+    for _ in 0..31 {
+        write(&mut near, 10 * MIB);
+    }
+    assert_eq!(greedy.waits(), Ruling::Wait);
+    assert!(greedy.share.poll_timeout().is_some());
+    later(&budget);
+    assert_eq!(modest.begins(10 * MIB), Ruling::Go);
+    assert_eq!(modest.begins(49 * MIB), Ruling::Go);
+    later(&budget);
+    // The application only has to receive.
+    assert_eq!(modest.begins(90 * MIB), Ruling::Wait);
+    drop(far);
+    later(&budget);
+    assert_eq!(greedy.waits(), Ruling::Go);
+    assert_eq!(modest.begins(90 * MIB), Ruling::Go);
+}
+
+#[test]
+fn a_used_up_budget_does_not_hold_back_small_connections() {
+    let budget = budget(4 * MIB);
+    let (mut greedy, mut small) = (Peer::of(&budget), Peer::of(&budget));
+    let (mut near, _far) = pipes();
+    greedy.share.follow(&near);
+    write(&mut near, 9 * MIB);
+    assert_eq!(greedy.waits(), Ruling::Wait);
+    // While little has arrived, the connection does not even check the budget.
+    assert!(!small.share.is_due(STEP - 1));
+    assert!(small.share.entry.is_none());
+    for held in [0, 100, STEP, LITTLE - 1] {
+        assert_eq!(small.begins(held), Ruling::Go);
+        assert_eq!(small.looks(held, false), Ruling::Go);
+    }
+    // It checks the budget again before it holds more than that.
+    assert!(small.share.is_due(LITTLE));
+    // An equal share of the last quarter is not little, and still allowed.
+    assert_eq!(small.begins(MIB / 2 - 1), Ruling::Go);
+    assert_eq!(small.begins(MIB / 2), Ruling::Wait);
+    // A new connection is admitted.
+    assert!(budget.admits());
+}
+
+#[test]
+fn connections_that_hold_nothing_are_admitted_up_to_a_quarter() {
+    let budget = budget(4 * MIB);
+    let mut greedy = Peer::of(&budget);
+    assert_eq!(greedy.begins(MIB), Ruling::Go);
+    budget.set_limit(MIB);
+    later(&budget);
+    let mut others = Vec::new();
+    while budget.admits() {
+        others.push(budget.join());
+    }
+    assert_eq!(others.len() as u64, MIB / 4 / CONNECTION - 1);
+    others.clear();
+    drop(greedy);
+    assert_eq!(budget.used.load(Ordering::Relaxed), 0);
+}
+
+#[test]
+fn what_connections_keep_of_their_peers_counts() {
+    let budget = budget(4 * MIB);
+    let mut shares = Vec::new();
+    while budget.admits() {
+        let mut share = budget.join();
+        share.keep(STEP);
+        shares.push(share);
+        assert!(shares.len() < 100);
+    }
+    assert_eq!(shares.len() as u64, (4 * MIB).div_ceil(STEP + CONNECTION));
+    later(&budget);
+    assert_eq!(budget.count().used, budget.used.load(Ordering::Relaxed));
+    let Some(share) = shares.first_mut() else {
+        panic!("there are shares");
+    };
+    share.lost();
+    assert!(budget.admits());
+    shares.clear();
+    assert_eq!(budget.used.load(Ordering::Relaxed), 0);
+    assert_eq!(budget.kept.load(Ordering::Relaxed), 0);
+}
+
+#[test]
+fn the_largest_of_too_large_messages_ends_its_connection() {
+    let budget = budget(100 * MIB);
+    let mut peers: Vec<Peer> = (0..3).map(|_| Peer::of(&budget)).collect();
+    for (peer, size) in peers.iter_mut().zip([20, 30, 24]) {
+        assert_eq!(peer.begins(size * MIB), Ruling::Go);
+    }
+    later(&budget);
+    assert_eq!(peers[0].begins(22 * MIB), Ruling::Wait);
+    assert!(peers[1].is_told());
+    assert!(peers[1].share.has_to_go(|| 30 * MIB));
+    assert_eq!(peers[1].begins(31 * MIB), Ruling::End);
+    peers.remove(1);
+    later(&budget);
+    assert_eq!(peers[0].begins(23 * MIB), Ruling::Go);
+    assert_eq!(peers[1].begins(25 * MIB), Ruling::Go);
+    later(&budget);
+    // The message alone is too large.
+    assert_eq!(peers[1].begins(80 * MIB), Ruling::End);
+}
+
+#[test]
+fn a_peer_that_completes_its_message_may_stay() {
+    let budget = budget(100 * MIB);
+    let (mut large, mut other) = (Peer::of(&budget), Peer::of(&budget));
+    for settles in [true, false] {
+        assert_eq!(large.begins(50 * MIB), Ruling::Go);
+        assert_eq!(other.begins(10 * MIB), Ruling::Go);
+        later(&budget);
+        assert_eq!(other.begins(40 * MIB), Ruling::Wait);
+        assert!(large.told.0.swap(false, Ordering::Relaxed));
+        // The peer has begun another message by the time it finds out.
+        let now = 100;
+        assert!(!large.share.has_to_go(|| now));
+        if settles {
+            assert!(large.share.is_unsettled(|| now));
+            large.share.settle(now, true);
+            assert!(!large.share.is_unsettled(|| now));
+        } else {
+            assert_eq!(large.begins(now), Ruling::Go);
+        }
+        later(&budget);
+        assert_eq!(other.begins(40 * MIB), Ruling::Go);
+        // Not even a larger message is too large now.
+        assert!(!large.share.has_to_go(|| 55 * MIB));
+        assert_eq!(other.begins(0), Ruling::Go);
+        assert_eq!(large.begins(55 * MIB), Ruling::Go);
+        assert_eq!(large.begins(0), Ruling::Go);
+    }
+}
+
+#[test]
+fn the_worst_account_is_judged_by_its_current_incomplete_message() {
+    let budget = budget(100 * MIB);
+    let (mut silent, mut other) = (Peer::of(&budget), Peer::of(&budget));
+    assert_eq!(silent.begins(20 * MIB), Ruling::Go);
+    // The connection has read more than that since the check, and then nothing.
+    assert!(silent.share.is_unsettled(|| 40 * MIB));
+    silent.share.settle(40 * MIB, true);
+    later(&budget);
+    assert_eq!(other.begins(38 * MIB), Ruling::Wait);
+    assert!(silent.is_told());
+    // Its message is complete, and the room is still allocated.
+    silent.share.settle(40 * MIB, false);
+    later(&budget);
+    assert_eq!(other.begins(70 * MIB), Ruling::Wait);
+    silent.share.settle(0, false);
+    later(&budget);
+    assert_eq!(other.begins(70 * MIB), Ruling::Go);
+}
+
+#[test]
+fn messages_of_an_ended_connection_count_until_they_are_received() {
+    let budget = budget(10 * MIB);
+    let (mut near, far) = pipes();
+    let mut gone = Peer::of(&budget);
+    gone.share.follow(&near);
+    write(&mut near, 11 * MIB);
+    drop(gone);
+    drop(near);
+    assert!(!budget.admits());
+    drop(far);
+    later(&budget);
+    assert!(budget.admits());
+    assert!(budget.accounts().left.is_empty());
+    assert_eq!(budget.used.load(Ordering::Relaxed), 0);
+}
+
+#[test]
+fn messages_of_ended_small_connections_count_without_an_account() {
+    let budget = budget(10 * MIB);
+    let mut far_ends = Vec::new();
+    while budget.admits() {
+        let (mut near, far) = pipes();
+        let mut gone = Peer::of(&budget);
+        gone.share.follow(&near);
+        write(&mut near, STEP / 2);
+        assert!(gone.share.entry.is_none());
+        far_ends.push(far);
+        assert!(far_ends.len() < 1000);
+    }
+    // The same holds for a peer that comes back to another pipe.
+    let (mut near, far) = pipes();
+    let mut back = budget.join();
+    back.follow(&near);
+    write(&mut near, 100);
+    let before = budget.accounts().left.len();
+    back.follow(&pipes().0);
+    assert_eq!(budget.accounts().left.len(), before + 1);
+    drop((far, far_ends, back));
+    later(&budget);
+    assert!(budget.admits());
+    assert_eq!(budget.used.load(Ordering::Relaxed), 0);
+}
+
+#[test]
+fn messages_received_after_their_connection_ended_leave_no_entry() {
+    let budget = budget(400 * MIB);
+    for _ in 0..10_000 {
+        let (mut near, far) = pipes();
+        let mut gone = Peer::of(&budget);
+        gone.share.follow(&near);
+        write(&mut near, 100);
+        drop(gone);
+        drop((near, far));
+    }
+    let left = budget.accounts().left.len();
+    assert!(left < 200, "{left} entries");
+    assert!(budget.used.load(Ordering::Relaxed) < 200 * CONNECTION);
+}
+
+#[test]
+fn a_connection_that_ends_removes_only_its_own_account() {
+    let budget = budget(400 * MIB);
+    std::thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| {
+                for _ in 0..1000 {
+                    let mut peer = Peer::of(&budget);
+                    assert_eq!(peer.begins(STEP), Ruling::Go);
+                    later(&budget);
+                    budget.count();
+                    let entry = peer.share.entry.as_ref().unwrap();
+                    let accounts = budget.accounts();
+                    let found = accounts.living.get(entry.key);
+                    assert!(found.is_some_and(|it| Arc::ptr_eq(it, &entry.account)));
+                    drop(accounts);
+                }
+            });
+        }
+    });
+    assert!(budget.accounts().living.is_empty());
+    assert_eq!(budget.used.load(Ordering::Relaxed), 0);
+}
+
+#[test]
+fn a_pause_that_has_passed_is_cleared() {
+    let budget = budget(MIB);
+    let (mut near, _far) = pipes();
+    let mut peer = Peer::of(&budget);
+    peer.share.follow(&near);
+    write(&mut near, 2 * MIB);
+    assert_eq!(peer.waits(), Ruling::Wait);
+    let at = peer.share.poll_timeout().unwrap();
+    peer.share.handle_timeout(at - PAUSE);
+    assert_eq!(peer.share.poll_timeout(), Some(at));
+    peer.share.handle_timeout(at);
+    assert_eq!(peer.share.poll_timeout(), None);
+}
