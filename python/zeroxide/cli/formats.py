@@ -6,6 +6,7 @@ A message is `bytes`, or a list of `bytes` if it has several parts. The formats 
 
 import re
 import struct
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeAlias
 
@@ -59,18 +60,18 @@ def make_encoder(name: str, separator: bytes | None = None) -> Encoder:
     return lambda messages: b"".join(map(one, messages))
 
 
-class Decoder:
+class Decoder(ABC):
     """Turns input, which arrives in pieces, into messages."""
 
     _wrong: Malformed | None = None
 
+    @abstractmethod
     def feed(self, data: bytes) -> list[Message]:
         """Takes the next piece; returns the messages that it completes, up to a malformed one."""
-        raise NotImplementedError
 
+    @abstractmethod
     def end(self) -> list[Message]:
         """Returns the message that only the end of the input completes."""
-        raise NotImplementedError
 
     def check(self) -> None:
         """Reports what is wrong with the input. The messages before it have been returned.

@@ -2,6 +2,7 @@
 
 import asyncio
 import itertools
+from abc import abstractmethod
 from types import TracebackType
 from typing import Self
 
@@ -61,9 +62,9 @@ class AskingMachine(Machine):
     def _is_waiting(self) -> bool:
         return self._limit is not None
 
+    @abstractmethod
     def _start(self, now: float) -> None:
         """Sends the request."""
-        raise NotImplementedError
 
     def _take(self, ticket: bytes, reply: list[bytes]) -> bool:
         """Accepts a reply, unless it is late."""

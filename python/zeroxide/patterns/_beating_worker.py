@@ -1,6 +1,7 @@
 """A worker that exchanges heartbeats with its queue, and opens a new connection when the queue is silent."""
 
 import enum
+from abc import abstractmethod
 from collections import deque
 from typing import TypeVar
 
@@ -104,13 +105,13 @@ class BeatingWorker(WorkerMachine[R]):
         self._send(LINK, *self._write(self._current[0], parts))
         self._current = None
 
+    @abstractmethod
     def _read(self, parts: list[bytes]) -> Word | tuple[bytes, R]:
         """Returns what the queue says, or a request with its client's address."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _write(self, client: bytes, parts: list[bytes]) -> list[bytes]:
         """Returns the message with the reply to a client."""
-        raise NotImplementedError
 
     def _start(self, now: float) -> None:
         self._is_welcome = False

@@ -4,6 +4,7 @@ Each pattern is a machine. A driver (`_driver`) moves messages between a machine
 sockets, and tests drive one by hand, with a clock of their own. Times are in milliseconds.
 """
 
+from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -46,7 +47,7 @@ class Subscribe:
 Command: TypeAlias = Send | Reopen | Subscribe
 
 
-class Machine:
+class Machine(ABC):
     """The state of one peer of a protocol.
 
     The driver calls `handle_*` with each message and whenever `poll_timeout` is due, and carries out
@@ -62,17 +63,19 @@ class Machine:
         """How many messages could not be used, or found no room."""
         return self._dropped
 
+    @abstractmethod
     def handle_message(self, link: str, parts: list[bytes], now: float) -> None:
         """Takes a message that has arrived."""
-        raise NotImplementedError
 
-    def handle_unroutable(self, link: str, parts: list[bytes], now: float) -> None:
+    # The following do nothing unless a machine overrides them.
+
+    def handle_unroutable(self, link: str, parts: list[bytes], now: float) -> None:  # noqa: B027
         """Takes back a message whose peer is gone, on links that report it."""
 
-    def handle_timeout(self, now: float) -> None:
+    def handle_timeout(self, now: float) -> None:  # noqa: B027
         """Does what is due."""
 
-    def handle_close(self) -> None:
+    def handle_close(self) -> None:  # noqa: B027
         """Says goodbye to the peers, if the protocol has a word for it."""
 
     def poll_command(self) -> Command | None:

@@ -1,6 +1,7 @@
 """Runs a handler for the requests that a worker's machine has received, one at a time."""
 
 import asyncio
+from abc import abstractmethod
 from collections.abc import Awaitable, Callable
 from types import TracebackType
 from typing import Generic, Self, TypeVar
@@ -21,13 +22,13 @@ MAX_REQUESTS = 1000
 class WorkerMachine(Machine, Generic[R]):
     """A machine that has requests to answer."""
 
+    @abstractmethod
     def poll_request(self) -> R | None:
         """Returns the next request, once."""
-        raise NotImplementedError
 
+    @abstractmethod
     def handle_reply(self, request: R, parts: list[bytes], now: float) -> None:
         """Takes the reply to the request that was polled last."""
-        raise NotImplementedError
 
 
 class WorkerRunner(Closing, Generic[R]):

@@ -1,5 +1,6 @@
 """Where the messages to send come from: the command line, or stdin."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 
 from ..formats import Decoder, Message
@@ -11,15 +12,15 @@ __all__ = ["Fixed", "Source", "Typed"]
 _BATCH = 1024
 
 
-class Source:
+class Source(ABC):
     """Messages to send, in batches."""
 
     descriptor: int | None = None
     """What becomes readable when the next batch can be taken; None if it always can."""
 
+    @abstractmethod
     def batches(self) -> Iterator[list[Message]]:
         """The messages in batches, each as soon as it is there. A batch can be empty."""
-        raise NotImplementedError
 
     def messages(self) -> Iterator[Message]:
         """The messages one by one."""
