@@ -79,6 +79,7 @@ ifndef BENCH
 endif
 	$(BENCH_PYTHON) benches/python/bench.py --out build/bench $(BENCH)
 	$(BENCH_PYTHON) benches/python/native.py --out build/bench $(BENCH)
+	$(BENCH_PYTHON) benches/python/transports.py --out build/bench $(BENCH)
 	$(BENCH_PYTHON) benches/python/dissect.py --out build/bench $(BENCH)
 ifndef BENCH
 	$(VENV_PYTHON) -m pytest benches/python --results build/bench/results.json

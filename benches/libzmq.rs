@@ -2,10 +2,13 @@
 //! output, and benches/python/native.py builds both, starts them against themselves, and compares.
 //!
 //! `libzmq ROLE SIZE SECONDS IO_THREADS SOCKETS [ENDPOINT...]`
+//!
+//! In the environment, ZEROXIDE_BENCH_BIND is the endpoint to bind instead of one of tcp, ZEROXIDE_BENCH_RATE the limit of
+//! multicast transports in kbit/s, and ZEROXIDE_BENCH_CERTIFICATES the folder with ca.pem, server.pem and server.key.
+
+mod bare;
 
 use std::env;
-use std::io::{Read, Write};
-use std::net::{TcpListener, TcpStream};
 use std::process::exit;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -60,23 +63,43 @@ fn main() -> Outcome {
         "count" => count(&task)?,
         "giant_bind" => giant_bind(&task)?,
         "giant_connect" => giant_connect(&task)?,
-        "raw_pull" => raw_pull(&task),
-        "raw_push" => raw_push(&task),
-        "raw_rep" => raw_rep(),
-        "raw_req" => raw_req(&task),
+        "sub" => sub(&task)?,
+        "pub" => publish(&task)?,
+        "raw_pull" => bare::pull(&task, bare::accepted()),
+        "raw_push" => bare::push(&task, bare::connected(&task)),
+        "raw_rep" => bare::rep(),
+        "raw_req" => bare::req(&task),
+        "tls_pull" => bare::pull(&task, bare::accepted_with_tls()),
+        "tls_push" => bare::push(&task, bare::connected_with_tls(&task)),
         _ => exit(2),
     }
     exit(0)
 }
 
 fn bound(task: &Task, kind: SocketType) -> zeroxide::Result<(Socket, String)> {
-    let socket = task.context.socket(kind)?;
-    let endpoint = socket.bind("tcp://127.0.0.1:*")?;
+    let socket = opened(task, kind)?;
+    let wanted = env::var("ZEROXIDE_BENCH_BIND");
+    let endpoint = socket.bind(wanted.as_deref().unwrap_or("tcp://127.0.0.1:*"))?;
     Ok((socket, endpoint))
 }
 
-fn connected(task: &Task, kind: SocketType, endpoint: &str) -> zeroxide::Result<Socket> {
+/// A socket with the settings of the environment.
+fn opened(task: &Task, kind: SocketType) -> zeroxide::Result<Socket> {
     let socket = task.context.socket(kind)?;
+    if let Ok(limit) = env::var("ZEROXIDE_BENCH_RATE") {
+        socket.set_rate(limit.parse().expect("a number"))?;
+    }
+    if env::var_os("ZEROXIDE_BENCH_CERTIFICATES").is_some() {
+        socket.set_tls_certificate(&bare::certificate("server.pem"))?;
+        socket.set_tls_key(&bare::certificate("server.key"))?;
+        socket.set_tls_ca(&bare::certificate("ca.pem"))?;
+        socket.set_tls_client_auth(0)?;
+    }
+    Ok(socket)
+}
+
+fn connected(task: &Task, kind: SocketType, endpoint: &str) -> zeroxide::Result<Socket> {
+    let socket = opened(task, kind)?;
     socket.connect(endpoint)?;
     Ok(socket)
 }
@@ -120,27 +143,6 @@ fn read_on(socket: Socket) -> Arc<AtomicU64> {
     counter
 }
 
-/// The same over a bare connection, one thread on each side and one buffer: the time that the kernel alone takes.
-fn raw_pull(task: &Task) {
-    let mut stream = raw_accepted();
-    let counter = Arc::new(AtomicU64::new(0));
-    let (shared, mut buffer) = (Arc::clone(&counter), vec![0; task.size]);
-    thread::spawn(move || {
-        let mut bytes = 0;
-        while let Ok(count @ 1..) = stream.read(&mut buffer) {
-            bytes += count;
-            shared.store((bytes / buffer.len()) as u64, Ordering::Relaxed);
-        }
-    });
-    measure(task, vec![counter]);
-}
-
-fn raw_push(task: &Task) {
-    let mut stream = raw_connected(task);
-    let buffer = vec![0; task.size];
-    while stream.write_all(&buffer).is_ok() {}
-}
-
 /// Counts what the readers receive between the two lines.
 fn measure(task: &Task, counters: Vec<Arc<AtomicU64>>) {
     let total = || -> u64 {
@@ -175,6 +177,24 @@ fn write_on(socket: Socket, size: usize) {
             send(&socket, &body);
         }
     });
+}
+
+/// Over a multicast transport, both sides take the group.
+fn sub(task: &Task) -> Outcome {
+    let (socket, endpoint) = bound(task, SocketType::Sub)?;
+    socket.subscribe(b"")?;
+    println!("endpoints {endpoint}");
+    measure(task, vec![read_on(socket)]);
+    Ok(())
+}
+
+fn publish(task: &Task) -> Outcome {
+    let (socket, _) = bound(task, SocketType::Pub)?;
+    socket.set_xpub_nodrop(true)?;
+    write_on(socket, task.size);
+    loop {
+        thread::park();
+    }
 }
 
 fn inproc(task: &Task) -> Outcome {
@@ -259,38 +279,6 @@ fn rep(task: &Task) -> Outcome {
             return Ok(());
         }
     }
-}
-
-fn raw_accepted() -> TcpStream {
-    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
-    println!("endpoints {}", listener.local_addr().expect("its address"));
-    let (stream, _) = listener.accept().expect("a connection");
-    stream.set_nodelay(true).expect("a tcp connection");
-    stream
-}
-
-fn raw_connected(task: &Task) -> TcpStream {
-    let stream = TcpStream::connect(&task.endpoints[0]).expect("a connection");
-    stream.set_nodelay(true).expect("a tcp connection");
-    stream
-}
-
-/// The same over a bare connection: the time that the kernel alone takes.
-fn raw_rep() {
-    let mut stream = raw_accepted();
-    let mut body = [0; 64];
-    while let Ok(count @ 1..) = stream.read(&mut body) {
-        stream.write_all(&body[..count]).expect("a peer");
-    }
-}
-
-fn raw_req(task: &Task) {
-    let mut stream = raw_connected(task);
-    let mut body = [0; 64];
-    turns(task, || {
-        stream.write_all(&body[..1]).expect("a peer");
-        let _ = stream.read(&mut body).expect("a peer");
-    });
 }
 
 // ---- beside a giant ------------------------------------------------------------------------------------------------

@@ -39,10 +39,8 @@ path = "lib.rs"
 [workspace]
 """
 
-# Without optimisation it is built in half the time. Without libsodium, it is built without CURVE.
+# Without libsodium, it is built without CURVE.
 OPTIONS = {
-    "CMAKE_BUILD_TYPE": "None",
-    "CMAKE_CXX_FLAGS": "-O0 -w",
     "ENABLE_DRAFTS": "ON",
     "ENABLE_CURVE": "ON",
     "WITH_LIBSODIUM": "ON",
@@ -57,26 +55,30 @@ OPTIONS = {
 
 
 def main() -> None:
-    """Builds the library and prints its path."""
+    """Builds the library, without optimisation because that takes half the time, and prints its path."""
     if not LIBRARY.exists():
         build()
     print(LIBRARY)
 
 
-def build() -> None:
-    """Fetches, checks, unpacks and builds the source."""
-    shutil.rmtree(FOLDER, ignore_errors=True)
-    fetching = FOLDER / "fetch"
+def build(folder: Path = FOLDER, build_type: str = "None", flags: str = "-O0 -w") -> Path:
+    """Fetches, checks, unpacks and builds the source. Returns the library, whose header is in `include` beside it."""
+    shutil.rmtree(folder, ignore_errors=True)
+    fetching = folder / "fetch"
     fetching.mkdir(parents=True)
-    source = unpack(fetch(fetching))
-    made = FOLDER / "make"
-    options = [f"-D{name}={value}" for name, value in OPTIONS.items()]
+    source = unpack(fetch(fetching), folder)
+    made = folder / "make"
+    settings = OPTIONS | {"CMAKE_BUILD_TYPE": build_type, "CMAKE_CXX_FLAGS": flags}
+    options = [f"-D{name}={value}" for name, value in settings.items()]
     run("cmake", "-S", source, "-B", made, *options)
     run("cmake", "--build", made, "--parallel", str(os.cpu_count() or 1))
     built = next((made / "lib").glob("libzmq.so.*.*.*"))
+    shutil.copytree(source / "include", folder / "include")
     # In one step, so that an interrupted build leaves no library.
-    shutil.copy(built, FOLDER / "libzmq.new")
-    os.replace(FOLDER / "libzmq.new", LIBRARY)
+    library = folder / LIBRARY.name
+    shutil.copy(built, folder / "libzmq.new")
+    os.replace(folder / "libzmq.new", library)
+    return library
 
 
 def fetch(folder: Path) -> Path:
@@ -90,14 +92,14 @@ def fetch(folder: Path) -> Path:
     return index.parent.parent / "cache" / index.name / f"{PACKAGE}-{VERSION}.crate"
 
 
-def unpack(package: Path) -> Path:
-    """Checks the package, unpacks it and returns the folder with libzmq's source."""
+def unpack(package: Path, folder: Path) -> Path:
+    """Checks the package, unpacks it into the folder and returns the folder with libzmq's source."""
     found = hashlib.sha256(package.read_bytes()).hexdigest()
     if found != SHA256:
         raise SystemExit(f"{package} has the SHA-256 {found}, expected {SHA256}")
     with tarfile.open(package) as archive:
-        archive.extractall(FOLDER, filter="data")
-    return FOLDER / f"{PACKAGE}-{VERSION}" / "vendor"
+        archive.extractall(folder, filter="data")
+    return folder / f"{PACKAGE}-{VERSION}" / "vendor"
 
 
 def run(*words: str | Path) -> str:

@@ -4,7 +4,8 @@
  *
  * benches/python/native.py builds both programs, starts them against themselves, and compares.
  * With ZEROXIDE_BENCH_TUNED in the environment, sockets read and write 64 KiB at a time, where the library has the
- * draft options for it.
+ * draft options for it. ZEROXIDE_BENCH_BIND is the endpoint to bind instead of one of tcp, and ZEROXIDE_BENCH_RATE the
+ * limit of multicast transports in kbit/s.
  */
 #include <pthread.h>
 #include <stdatomic.h>
@@ -44,14 +45,20 @@ static void *open_socket(int type) {
         check(!zmq_setsockopt(socket, IN_BATCH_SIZE, &batch, sizeof batch), "no draft options");
         check(!zmq_setsockopt(socket, OUT_BATCH_SIZE, &batch, sizeof batch), "no draft options");
     }
+    const char *limit = getenv("ZEROXIDE_BENCH_RATE");
+    if (limit) {
+        int rate = atoi(limit);
+        check(!zmq_setsockopt(socket, ZMQ_RATE, &rate, sizeof rate), "rate");
+    }
     return socket;
 }
 
 static void *bound(int type) {
     char endpoint[256];
     size_t length = sizeof endpoint;
+    const char *wanted = getenv("ZEROXIDE_BENCH_BIND");
     void *socket = open_socket(type);
-    check(!zmq_bind(socket, "tcp://127.0.0.1:*"), "bind");
+    check(!zmq_bind(socket, wanted ? wanted : "tcp://127.0.0.1:*"), "bind");
     check(!zmq_getsockopt(socket, ZMQ_LAST_ENDPOINT, endpoint, &length), "endpoint");
     printf(" %s", endpoint);
     return socket;
@@ -130,6 +137,27 @@ static void pull(int sockets) {
 static void push(int sockets, char **endpoints) {
     for (int place = 0; place < sockets; place++)
         start(write_on, connected(ZMQ_PUSH, endpoints[place]));
+    pause();
+}
+
+/* Over a multicast transport, both sides take the group. */
+static void sub(void) {
+    static struct reader reader;
+    const char *group = getenv("ZEROXIDE_BENCH_BIND");
+    reader.socket = open_socket(ZMQ_SUB);
+    check(!zmq_setsockopt(reader.socket, ZMQ_SUBSCRIBE, "", 0), "subscribe");
+    check(!zmq_connect(reader.socket, group), "connect");
+    printf("endpoints %s\n", group);
+    start(read_on, &reader);
+    measure(1);
+}
+
+static void pub(void) {
+    int wait = 1;
+    void *socket = open_socket(ZMQ_PUB);
+    check(!zmq_setsockopt(socket, ZMQ_XPUB_NODROP, &wait, sizeof wait), "nodrop");
+    check(!zmq_connect(socket, getenv("ZEROXIDE_BENCH_BIND")), "connect");
+    start(write_on, socket);
     pause();
 }
 
@@ -286,6 +314,10 @@ int main(int argc, char **argv) {
         pull(sockets);
     else if (!strcmp(role, "push"))
         push(sockets, argv + 6);
+    else if (!strcmp(role, "sub"))
+        sub();
+    else if (!strcmp(role, "pub"))
+        pub();
     else if (!strcmp(role, "inproc"))
         inproc();
     else if (!strcmp(role, "rep"))

@@ -488,6 +488,24 @@ OF_SP = (
         )
         for transport in ("tcp", "ipc")
     ),
+    Case(
+        SP,
+        "PUSH/PULL tls+tcp 16 KiB",
+        "push_pull",
+        "tls+tcp",
+        16384,
+        metrics=(Metric("rate", "msgs/s", targets={"nng": 1.5}),),
+        options={"sp": True},
+        rival="nng",
+    ),
+    Case(
+        SP,
+        "SURVEYOR and 100 RESPONDENTs tcp 64 B, answers",
+        "survey",
+        metrics=(Metric("rate", "msgs/s", targets={"nng": 3.0}),),
+        options={"sp": True, "sockets": 100},
+        rival="nng",
+    ),
     *(
         Case(
             SP,

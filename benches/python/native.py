@@ -20,7 +20,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
@@ -57,7 +57,7 @@ class Program:
     """One of the two programs, perhaps with other settings."""
 
     path: Path
-    tuned: bool = False
+    settings: tuple[tuple[str, str], ...] = ()  # in its environment
 
     def start(
         self,
@@ -67,8 +67,11 @@ class Program:
         under: tuple[str, ...] = (),
     ) -> Running:
         words = [*under, str(self.path), role, *map(str, arguments)]
-        env = os.environ | ({"ZEROXIDE_BENCH_TUNED": "1"} if self.tuned else {})
-        return Running(words, env, cores)
+        return Running(words, os.environ | dict(self.settings), cores)
+
+    def with_settings(self, **settings: str) -> Program:
+        """Returns the same program with more in its environment."""
+        return replace(self, settings=(*self.settings, *settings.items()))
 
 
 class Running:
@@ -121,12 +124,21 @@ QUICK = Settings(repetitions=3, seconds=0.4, giant=GIANT // 4, trips=500)
 
 
 def throughput(
-    program: Program, settings: Settings, size: int, threads: int, sockets: int, raw: str = ""
+    program: Program,
+    settings: Settings,
+    size: int,
+    threads: int = 1,
+    sockets: int = 1,
+    raw: str = "",
+    roles: tuple[str, str] = ("pull", "push"),
+    under: tuple[tuple[str, ...], tuple[str, ...]] = ((), ()),
 ) -> Figures:
+    """`under` are the words that start the reader and the writer, each in a network of its own."""
     with_all = (size, settings.seconds, threads, sockets)
-    reader = program.start(f"{raw}pull", *with_all)
+    reading, writing = (f"{raw}{role}" for role in roles)
+    reader = program.start(reading, *with_all, under=under[0])
     try:
-        writer = program.start(f"{raw}push", *with_all, *reader.hear("endpoints"))
+        writer = program.start(writing, *with_all, *reader.hear("endpoints"), under=under[1])
         try:
             reader.hear("begin")
             before = reader.cpu_ns() + writer.cpu_ns()
@@ -446,14 +458,14 @@ class Bench:
 # ---------------------------------------------------------------- the programs
 
 
-def build_c(into: Path) -> Program | None:
+def build_c(path: Path, *libzmq: str) -> Program | None:
+    """Builds the program; `libzmq` is where the compiler finds the library, unless the system has it."""
     compiler = shutil.which("cc")
     if compiler is None:
         print("libzmq is left out: no C compiler here (Debian: gcc libc6-dev)")
         return None
-    path = into / "libzmq"
     built = subprocess.run(
-        [compiler, "-O2", "-o", path, C_SOURCE, "-lzmq", "-lpthread"],
+        [compiler, "-O2", "-o", path, C_SOURCE, *(libzmq or ("-lzmq",)), "-lpthread"],
         capture_output=True,
         text=True,
     )
@@ -483,16 +495,16 @@ def version(program: Program) -> str:
 
 
 def main() -> int:
-    arguments = parse()
+    arguments = parse(__doc__)
     out: Path = arguments.out
     out.mkdir(parents=True, exist_ok=True)
     programs: dict[str, Program] = {}
     versions: dict[str, str] = {}
-    if (c := build_c(out)) is not None:
+    if (c := build_c(out / "libzmq")) is not None:
         programs[LIBZMQ] = c
         versions[LIBZMQ] = version(c)
         if versions[LIBZMQ].endswith("draft"):
-            programs[TUNED] = Program(c.path, tuned=True)
+            programs[TUNED] = c.with_settings(ZEROXIDE_BENCH_TUNED="1")
         else:
             print(
                 f"no column for a tuned libzmq: {versions[LIBZMQ]} was built without draft options"
@@ -521,9 +533,9 @@ def main() -> int:
     return 0
 
 
-def parse() -> argparse.Namespace:
+def parse(description: str | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+        description=description, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--quick", action="store_true", help="a short look")
     parser.add_argument("--only", default="", help="just the tables whose heading holds this text")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pynng
@@ -29,16 +30,30 @@ class Socket:
 
     def __init__(self, socket: Any) -> None:
         self.socket = socket
-        self.send, self.recv = socket.send, socket.recv
+        in_tasks = isinstance(socket, pynng.Respondent0)
+        self.send = socket.asend if in_tasks else socket.send
+        self.recv = socket.arecv if in_tasks else socket.recv
         self.endpoint = ""
 
     def bind(self, endpoint: str) -> None:
         listener = self.socket.listen(endpoint.replace(":*", ":0"))
-        is_tcp = endpoint.startswith("tcp:")
-        self.endpoint = f"tcp://{listener.local_address}" if is_tcp else endpoint
+        scheme = endpoint.partition(":")[0]
+        self.endpoint = f"{scheme}://{listener.local_address}" if "tcp" in scheme else endpoint
 
     def connect(self, endpoint: str) -> None:
         self.socket.dial(endpoint, block=True)
+
+    def use_certificates(self, certificate: str, key: str, authority: str, as_server: bool) -> None:
+        if as_server:
+            both = Path(certificate).read_text() + Path(key).read_text()
+            config = pynng.TLSConfig(
+                pynng.TLSConfig.MODE_SERVER, own_key_string=both, own_cert_string=both
+            )
+        else:
+            config = pynng.TLSConfig(
+                pynng.TLSConfig.MODE_CLIENT, server_name="127.0.0.1", ca_files=[authority]
+            )
+        self.socket.tls_config = config
 
     def getsockopt(self, option: str) -> bytes:
         return self.endpoint.encode()

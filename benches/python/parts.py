@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from itertools import repeat
+from pathlib import Path
 from typing import Any
 
 WARM_UP_S = 0.15
@@ -138,11 +139,26 @@ def open_socket(zmq: Any, context: Any, kind: str, case: Any, *, as_server: bool
         socket.setsockopt(zmq.RCVTIMEO, case["silence_ms"])
     if case.get("curve"):
         secure(zmq, socket, as_server)
+    if "certificates" in case:
+        use_certificates(zmq, socket, Path(case["certificates"]), as_server)
     if kind == "SUB" and "topics" not in case:
         socket.setsockopt(zmq.SUBSCRIBE, b"")
     if kind == "DISH":
         socket.join("g")
     return socket
+
+
+def use_certificates(zmq: Any, socket: Any, folder: Path, as_server: bool) -> None:
+    certificate, key, authority = (
+        str(folder / name) for name in ("server.pem", "server.key", "ca.pem")
+    )
+    if not hasattr(zmq, "TLS_CA"):
+        socket.use_certificates(certificate, key, authority, as_server)
+    elif as_server:
+        socket.setsockopt_string(zmq.TLS_CERTIFICATE, certificate)
+        socket.setsockopt_string(zmq.TLS_KEY, key)
+    else:
+        socket.setsockopt_string(zmq.TLS_CA, authority)
 
 
 def secure(zmq: Any, socket: Any, as_server: bool) -> None:

@@ -48,6 +48,7 @@ ROLES = {
     "pub_sub": Role("SUB", flow_roles.sub, "PUB", flow_roles.pub, peer_binds=True),
     "fan_out": Role("SUB", flow_roles.sub_with_many, "PUB", flow_roles.pub, peer_binds=True),
     "spread": Role("PULL", flow_roles.pull_with_many, "PUSH", flow_roles.push, peer_binds=True),
+    "survey": Role("SURVEYOR", flow_roles.survey, "", flow_roles.respond),
     "req_rep": Role("REQ", latency_roles.req, "REP", latency_roles.rep),
     "paced": Role("PULL", latency_roles.pull_paced, "PUSH", latency_roles.push_paced),
     "idle": Role("PULL", latency_roles.pull_nothing, "PUSH", latency_roles.push_once),

@@ -17,6 +17,9 @@ from typing import Any
 from cases import Case
 from roles import ROLES
 
+sys.path.append(str(Path(__file__).resolve().parents[2] / "tests" / "python"))
+from certificates import Authority
+
 PROGRAM = Path(__file__).with_name("roles.py")
 LIMIT_S = 60
 
@@ -69,8 +72,12 @@ def run(module: str, case: Case, parameters: dict[str, Any]) -> dict[str, float]
             "tcp": "tcp://127.0.0.1:*",
             "ipc": f"ipc://{folder}/socket",
             "inproc": "inproc://bench",
+            "tls+tcp": "tls+tcp://127.0.0.1:*",
         }
         parameters = parameters | {"address": addresses[case.transport]}
+        if case.transport == "tls+tcp":
+            Authority(Path(folder)).issue("server", "IP:127.0.0.1")
+            parameters["certificates"] = folder
         parts: list[Part] = []
         spinners = [spin() for _ in range(parameters.get("spinning", 0))]
         try:
