@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from ...constants import DONTWAIT, EFSM, ETIMEDOUT, POLLERR, POLLIN, POLLOUT, STREAM
+from ...constants import DONTWAIT, EFSM, ETIMEDOUT, POLLERR, POLLIN, POLLOUT, REQ, STREAM
 from ...error import Again, NotFlushed, ZMQError
 from ...poll import Poller
 from ...socket import Socket
@@ -107,9 +107,13 @@ class Talk:
             self._put(messages)
 
     def _ask(self) -> None:
+        has_one_reply = self._socket.type == REQ
         for messages in self._leaving():
             for message in messages:
                 self._put([message])
+                if has_one_reply:
+                    self._write(self._next(1, "reply"))
+                    continue
                 for reply in self._replies():
                     self._write([reply])
 
@@ -202,7 +206,7 @@ class Talk:
             yield messages
 
     def _replies(self) -> Iterator[Message]:
-        """The replies to a request: one to REQ, and as many as there are to a survey."""
+        """The replies to a request: as many as there are to a survey."""
         while True:
             try:
                 yield from self._next(1, "reply")
