@@ -16,6 +16,7 @@ const CRATES: &[&str] = &[
     "rust/core/src",
     "rust/log/src",
     "rust/pipeline/src",
+    "rust/discovery/src",
     "rust/py/src",
 ];
 

@@ -19,6 +19,7 @@ const CRATES: &[(&str, &[&str])] = &[
     (".", &["zeroxide-queue", "zeroxide-proto"]),
     ("rust/log", &[]),
     ("rust/pipeline", &["zeroxide", "zeroxide-log"]),
+    ("rust/discovery", &["zeroxide"]),
     (
         "rust/py",
         &[
@@ -87,6 +88,17 @@ const PIPELINE: &[&[&str]] = &[
     &["fuzzing"],
 ];
 
+/// The modules of rust/discovery, in the same way.
+const DISCOVERY: &[&[&str]] = &[
+    &["id", "interfaces"],
+    &["wire", "event", "election"],
+    &["beacon", "gossip", "services"], // blind to each other
+    &["machine"],
+    &["driver"],
+    &["node"],
+    &["follow"],
+];
+
 /// The modules of python/zeroxide, lowest line first. `__init__` holds the public names; modules above it use the
 /// package like any program.
 const PYTHON: &[&[&str]] = &[
@@ -145,6 +157,11 @@ fn log_modules_import_down() {
 #[test]
 fn pipeline_modules_import_down() {
     no_rust_module_imports_up("rust/pipeline/src", PIPELINE);
+}
+
+#[test]
+fn discovery_modules_import_down() {
+    no_rust_module_imports_up("rust/discovery/src", DISCOVERY);
 }
 
 fn no_rust_module_imports_up(folder: &str, lines: &[&[&'static str]]) {

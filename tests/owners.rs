@@ -19,8 +19,9 @@ fn only_patterns_name_socket_types() {
     for folder in ["rust/core/src", "rust/proto/src", "rust/py/src"] {
         complaints(folder, names_a_type, &mut wrong);
     }
-    // The pipeline opens sockets like any program, and knows what it opened.
+    // The pipeline and nodes open sockets like any program, and know what they opened.
     complaints("rust/pipeline/src", compares_a_type, &mut wrong);
+    complaints("rust/discovery/src", compares_a_type, &mut wrong);
     assert!(
         wrong.is_empty(),
         "ask for a field of PatternSpec instead:\n{}",

@@ -10,6 +10,7 @@ const CRATES: &[(&str, &str, &[&str])] = &[
     ("zeroxide-proto", "rust/proto", &["README.md"]),
     ("zeroxide-log", "rust/log", &["README.md"]),
     ("zeroxide-pipeline", "rust/pipeline", &["README.md"]),
+    ("zeroxide-discovery", "rust/discovery", &["README.md"]),
     ("zeroxide", ".", &["rust/core/README.md"]),
 ];
 

@@ -4,6 +4,7 @@ import random
 from collections import deque
 
 import pytest
+from zre_vectors import Line, lines
 
 from zeroxide.discovery._gossip_machine import (
     _CATCH_UP,
@@ -154,25 +155,17 @@ def test_two_values_of_a_key_are_not_passed_round_forever() -> None:
 # Bytes, as czmq has them.
 
 
-def test_bytes_are_those_of_czmq() -> None:
-    assert HELLO == b"\xaa\xa0\x01\x01"
-    assert published("k", "value") == b"\xaa\xa0\x02\x01\x01k\x00\x00\x00\x05value\x00\x00\x00\x00"
-    for kind, frame in ((GossipKind.PING, b"\x03"), (GossipKind.PONG, b"\x04")):
-        assert GossipMessage(kind).write() == b"\xaa\xa0" + frame + b"\x01"
-    assert GossipMessage.read([b"\xaa\xa0\x05\x01"]) == GossipMessage(GossipKind.INVALID)
+@pytest.mark.parametrize("line", lines("gossip"), ids=lambda line: line.text("kind"))
+def test_bytes_are_those_of_czmq(line: Line) -> None:
+    message = GossipMessage(GossipKind[line.text("kind")], line.text("key"), line.text("value"))
+    assert message.write() == line.frames[0]
+    assert GossipMessage.read(line.frames) == message
 
 
 @pytest.mark.parametrize(
     "frames",
-    [
-        [],
-        [HELLO, b""],
-        [b"\xaa\xa1\x01\x01"],
-        [b"\xaa\xa0\x01\x02"],
-        [b"\xaa\xa0\x06\x01"],
-        [published("k", "v")[:-1]],
-        [published("k", "v" * MAX_FRAME)],
-    ],
+    [[], [HELLO, b""], [published("k", "v" * MAX_FRAME)]]
+    + [line.frames for line in lines("not-gossip")],
 )
 def test_other_bytes_are_ignored(frames: list[bytes]) -> None:
     machine = GossipMachine(1, 0.0)

@@ -6,6 +6,7 @@ import uuid
 
 import pytest
 from zre_network import Network, Station
+from zre_vectors import Line, lines
 
 from zeroxide import discovery
 from zeroxide.discovery import (
@@ -340,53 +341,41 @@ def check_sequence(events: list[Event], left: set[str]) -> None:
 
 # Bytes, as RFC 36 has them and Zyre 2.0.1 sends them.
 
-NODE = bytes.fromhex("5b7f6c3941b549dcacc735acc01e0424")
-TEXT = NODE.hex().upper()
 
-TRANSCRIPT = [
-    (
-        b"\xaa\xa1\x01\x02\x00\x01\x15tcp://10.99.0.1:49152\x00\x00\x00\x01\x00\x00\x00\x01g\x01\x03zed"
-        b"\x00\x00\x00\x01\x03X-A\x00\x00\x00\x03one",
-        [],
-        Message(
-            Kind.HELLO,
-            1,
-            endpoint="tcp://10.99.0.1:49152",
-            groups=["g"],
-            status=1,
-            name="zed",
-            headers={"X-A": "one"},
-        ),
-    ),
-    (b"\xaa\xa1\x08\x02\x00\x02\x01g\x20" + TEXT.encode(), [], Message(Kind.ELECT, 2, group="g", member=TEXT)),
-    (b"\xaa\xa1\x03\x02\x00\x03\x01g", [b"from zyre"], Message(Kind.SHOUT, 3, group="g", content=[b"from zyre"])),
-    (b"\xaa\xa1\x02\x02\x00\x04", [b"psst"], Message(Kind.WHISPER, 4, content=[b"psst"])),
-    (b"\xaa\xa1\x09\x02\x00\x05\x01g\x20" + TEXT.encode(), [], Message(Kind.LEADER, 5, group="g", member=TEXT)),
-    (b"\xaa\xa1\x07\x02\x00\x06", [], Message(Kind.PING_OK, 6)),
-    (b"\xaa\xa1\x06\x02\x00\x07", [], Message(Kind.PING, 7)),
-    (b"\xaa\xa1\x04\x02\x00\x08\x01g\x02", [], Message(Kind.JOIN, 8, group="g", status=2)),
-    (b"\xaa\xa1\x05\x02\x00\x09\x01g\x03", [], Message(Kind.LEAVE, 9, group="g", status=3)),
-    (b"\xaa\xa1\x0a\x02\xff\xff", [], Message(Kind.GOODBYE, 0xFFFF)),
-]  # fmt: skip
+def message(line: Line) -> Message:
+    headers = [header.split(":") for header in line.text("headers").split(",") if header]
+    return Message(
+        Kind[line.text("kind")],
+        line.number("sequence"),
+        endpoint=line.text("endpoint"),
+        groups=[group for group in line.text("groups").split(",") if group] or (),
+        status=line.number("status"),
+        name=line.text("name"),
+        headers=dict(headers),
+        group=line.text("group"),
+        member=line.text("member"),
+        content=line.frames[1:] if line.text("kind") in ("WHISPER", "SHOUT") else (),
+    )
 
 
-@pytest.mark.parametrize(("frame", "content", "message"), TRANSCRIPT)
-def test_bytes_are_those_of_zyre(frame: bytes, content: list[bytes], message: Message) -> None:
-    assert message.write() == [frame, *content]
-    assert Message.read([frame, *content]) == message
+@pytest.mark.parametrize("line", lines("zre"), ids=lambda line: line.text("kind"))
+def test_bytes_are_those_of_zyre(line: Line) -> None:
+    assert message(line).write() == line.frames
+    assert Message.read(line.frames) == message(line)
+
+
+@pytest.mark.parametrize("line", lines("not-zre"), ids=lambda line: line.frames[0][:12].hex())
+def test_other_bytes_are_refused(line: Line) -> None:
+    assert Message.read(line.frames) is None
 
 
 def test_beacons_are_those_of_zyre() -> None:
-    node = uuid.UUID(bytes=NODE)
-    assert write_beacon(node, 49152) == b"ZRE\x01" + NODE + b"\xc0\x00"
-    assert read_beacon(b"ZRE\x01" + NODE + b"\x00\x00") == (node, 0)
-    for wrong in (b"", b"ZRE\x01" + NODE, b"ZRE\x03" + NODE + b"\xc0\x00", bytes(22), bytes(54)):
-        assert read_beacon(wrong) is None
-
-
-def test_another_version_is_ignored() -> None:
-    assert Message.read([b"\xaa\xa1\x06\x03\x00\x01"]) is None
-    assert Message.read([b"\xaa\xa1\x63\x02\x00\x01"]) is None
+    for line in lines("beacon"):
+        node, port = uuid.UUID(line.text("node")), line.number("port")
+        assert write_beacon(node, port) == line.frames[0]
+        assert read_beacon(line.frames[0]) == (node, port)
+    for line in lines("not-beacon"):
+        assert read_beacon(line.frames[0]) is None
 
 
 # Peers that lie.
@@ -410,7 +399,8 @@ def test_no_bytes_harm_a_node(seed: int) -> None:
     dice = random.Random(seed)
     network, station = lonely()
     station.machine.contest(GROUP)
-    whole = [[frame, *content] for frame, content, _ in TRANSCRIPT] + [hello(groups=[GROUP])]
+    whole = [line.frames for line in lines("zre")] + [hello(groups=[GROUP])]
+    known = uuid.UUID(int=99).hex
     for _ in range(2000):
         parts = list(dice.choice(whole))
         frame = bytearray(parts[0])
@@ -422,7 +412,7 @@ def test_no_bytes_harm_a_node(seed: int) -> None:
         station.machine.handle_beacon(dice.randbytes(dice.choice([22, 22, 5])), "h", network.now)
         beacon = b"ZRE\x01" + dice.randbytes(18)
         station.machine.handle_beacon(beacon, "10.0.0.66", network.now)
-        station.machine.handle_announcement(dice.choice([TEXT, "key"]), "tcp://a:1|k", network.now)
+        station.machine.handle_announcement(dice.choice([known, "key"]), "tcp://a:1|k", network.now)
         network.settle()
     network.run(40_000)
     assert len(station.mailboxes) <= 100

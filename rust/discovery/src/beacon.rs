@@ -1,0 +1,90 @@
+//! Beacons over UDP: broadcasts on the interfaces of this machine.
+
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, SocketAddrV4, UdpSocket};
+use std::os::fd::{AsRawFd, RawFd};
+
+use socket2::{Domain, Protocol, Socket, Type};
+
+use crate::interfaces::{Interface, interfaces};
+use crate::wire::BEACON_SIZE;
+
+/// The UDP socket of a node.
+pub(crate) struct Beacon {
+    socket: UdpSocket,
+    port: u16,
+    chosen: Option<String>,
+    /// Looked up again for each beacon, because interfaces come and go.
+    interfaces: Vec<Interface>,
+}
+
+impl Beacon {
+    /// Opens the socket for beacons at a port, on the interface with a name or address, or on all.
+    ///
+    /// # Errors
+    /// The system's error, for example if another program does not share the port.
+    pub(crate) fn open(port: u16, chosen: Option<&str>) -> io::Result<Beacon> {
+        let socket = shared()?;
+        // The address is not bound, because a socket with an address receives no broadcasts.
+        socket.bind(&SocketAddrV4::new(Ipv4Addr::UNSPECIFIED, port).into())?;
+        socket.set_nonblocking(true)?;
+        Ok(Beacon {
+            socket: socket.into(),
+            port,
+            chosen: chosen.map(str::to_owned),
+            interfaces: interfaces(chosen)?,
+        })
+    }
+
+    pub(crate) fn descriptor(&self) -> RawFd {
+        self.socket.as_raw_fd()
+    }
+
+    /// Broadcasts a beacon. What fails is tried again with the next one, which is due soon.
+    pub(crate) fn send(&mut self, beacon: &[u8]) {
+        if let Ok(found) = interfaces(self.chosen.as_deref()) {
+            self.interfaces = found;
+        }
+        for interface in &self.interfaces {
+            let _ = send_through(interface, self.port, beacon);
+        }
+    }
+
+    /// Returns the next datagram and its host; `None` if there is none. Those of other interfaces are ignored.
+    pub(crate) fn receive(&self) -> Option<(Vec<u8>, String)> {
+        // One more than a beacon has, so that a longer datagram is none.
+        let mut buffer = [0; BEACON_SIZE + 1];
+        loop {
+            match self.socket.recv_from(&mut buffer) {
+                Ok((length, SocketAddr::V4(sender))) if self.is_near(*sender.ip()) => {
+                    return Some((buffer[..length].to_vec(), sender.ip().to_string()));
+                }
+                Ok(_) => {}
+                Err(_) => return None, // none, or the error of an earlier broadcast
+            }
+        }
+    }
+
+    fn is_near(&self, host: Ipv4Addr) -> bool {
+        self.chosen.is_none() || self.interfaces.iter().any(|near| near.reaches(host))
+    }
+}
+
+/// A UDP socket whose port others may share, and that may broadcast.
+fn shared() -> io::Result<Socket> {
+    let socket = Socket::new(Domain::IPV4, Type::DGRAM, Some(Protocol::UDP))?;
+    socket.set_broadcast(true)?;
+    socket.set_reuse_address(true)?;
+    socket.set_reuse_port(true)?;
+    Ok(socket)
+}
+
+/// Broadcasts on one interface: with its address, so that the beacon tells where the node is.
+fn send_through(interface: &Interface, port: u16, beacon: &[u8]) -> io::Result<usize> {
+    let socket = shared()?;
+    // Two interfaces may have the same network. Kernels before 5.7 let only root choose one, and then routes decide.
+    let _ = socket.bind_device(Some(interface.name.as_bytes()));
+    socket.bind(&SocketAddrV4::new(interface.address, 0).into())?;
+    let target = SocketAddr::new(IpAddr::V4(interface.broadcast()), port);
+    socket.send_to(beacon, &target.into())
+}
