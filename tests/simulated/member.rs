@@ -231,7 +231,7 @@ impl Member {
                     Route::Number(number) => message.set_routing_id(number),
                 }
             }
-            SocketType::Radio => message.set_group([letter.topic()]),
+            SocketType::Radio => message.set_group(&[letter.topic()]),
             _ => {}
         }
         let wait = self.wait();

@@ -35,7 +35,8 @@ struct Rest {
     frames: VecDeque<Frame>,
     /// 0 = none.
     routing_id: u32,
-    group: Option<Box<[u8]>>,
+    /// A frame, because it is one on its way between RADIO and DISH.
+    group: Option<Frame>,
 }
 
 impl Rest {
@@ -132,12 +133,32 @@ impl Message {
 
     /// The group: that to which RADIO sends it, or from which DISH received it.
     pub fn group(&self) -> Option<&[u8]> {
-        self.rest.as_ref()?.group.as_deref()
+        Some(self.rest.as_ref()?.group.as_ref()?.as_slice())
     }
 
     /// Sets the group, which types other than RADIO ignore. It has at most [`GROUP_MAX`] bytes, none of which is zero.
-    pub fn set_group(&mut self, group: impl Into<Box<[u8]>>) {
-        self.label(|rest| rest.group = Some(group.into()));
+    pub fn set_group(&mut self, group: impl Into<Frame>) {
+        let group = group.into();
+        self.label(|rest| rest.group = Some(group));
+    }
+
+    /// Turns the group into a frame in front of the others: the form in which RADIO's messages travel. A message
+    /// without a group gets an empty frame.
+    pub fn group_to_front(&mut self) {
+        let group = self.rest.as_mut().and_then(|rest| rest.group.take());
+        self.push_front(group.unwrap_or_default());
+    }
+
+    /// Turns the first frame into the group. Does nothing to a message of one frame.
+    pub fn front_to_group(&mut self) {
+        let Some(rest) = self.rest.as_mut() else {
+            return;
+        };
+        if let Some(second) = rest.frames.pop_front() {
+            let mut group = std::mem::replace(&mut self.head, second);
+            group.set_more(false);
+            rest.group = Some(group);
+        }
     }
 
     /// The message with a group, as RADIO sends it.
@@ -618,6 +639,23 @@ mod tests {
         assert!(!message.head().more());
         assert_eq!(message, Message::from("b"));
         assert_eq!(&message.into_head()[..], b"b");
+    }
+
+    #[test]
+    fn a_group_travels_as_the_first_frame() {
+        let labelled = Message::from("body").with_group("g");
+        let mut travelling = labelled.clone();
+        travelling.group_to_front();
+        assert_eq!(travelling, Message::from_iter(["g", "body"]));
+        assert!(travelling.head().more() && !travelling.has_labels());
+        travelling.front_to_group();
+        assert_eq!(travelling, labelled);
+        assert!(!travelling.head().more());
+        travelling.front_to_group();
+        assert_eq!(travelling, labelled, "one frame is the body");
+        let mut without = Message::from("body");
+        without.group_to_front();
+        assert_eq!(without, Message::from_iter(["", "body"]));
     }
 
     #[test]

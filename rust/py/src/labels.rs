@@ -3,7 +3,7 @@
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyString};
 use zeroxide::binding::SocketInternals;
-use zeroxide::{ErrorKind, GROUP_MAX, Message, Socket as CoreSocket};
+use zeroxide::{ErrorKind, Frame, GROUP_MAX, Message, Socket as CoreSocket};
 
 use crate::arguments;
 use crate::error::Failure;
@@ -12,7 +12,7 @@ use crate::error::Failure;
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Labels {
     pub(crate) routing_id: Option<u32>,
-    pub(crate) group: Option<Box<[u8]>>,
+    pub(crate) group: Option<Frame>,
 }
 
 impl Labels {
@@ -22,7 +22,7 @@ impl Labels {
         message.has_labels().then(|| {
             Box::new(Labels {
                 routing_id: message.routing_id(),
-                group: message.group().map(Box::from),
+                group: message.group().map(Frame::copy_from),
             })
         })
     }
@@ -80,14 +80,14 @@ pub(crate) fn routing_id(given: &Bound<'_, PyAny>) -> PyResult<u32> {
 }
 
 /// A group that Python code gives.
-pub(crate) fn group(given: &Bound<'_, PyAny>) -> PyResult<Box<[u8]>> {
-    let group: Box<[u8]> = if let Ok(text) = given.cast::<PyString>() {
-        arguments::text(text)?.as_bytes().into()
+pub(crate) fn group(given: &Bound<'_, PyAny>) -> PyResult<Frame> {
+    let group = if let Ok(text) = given.cast::<PyString>() {
+        Frame::copy_from(arguments::text(text)?.as_bytes())
     } else if let Ok(bytes) = given.cast::<PyBytes>() {
-        bytes.as_bytes().into()
+        Frame::copy_from(bytes.as_bytes())
     } else {
         return arguments::taken::<String>(given, "group takes text or bytes")
-            .map(|_| Box::default());
+            .map(|_| Frame::new());
     };
     if group.len() > GROUP_MAX || group.contains(&0) {
         return Err(invalid(format!(

@@ -193,6 +193,11 @@ impl Socket {
         let (copy, track) = (truth(copy, true)?, truth(track, false)?);
         if routing_id.is_some() || group.is_some() {
             reclaim();
+            if let (None, Some(group)) = (routing_id, group)
+                && self.send_to_group(py, data, flags, copy, group)?
+            {
+                return Ok(None);
+            }
             let labels = Labels::given(self.core()?, labels_of(data), routing_id, group)?;
             return self.send_labelled(py, data, flags, copy, track, labels);
         }

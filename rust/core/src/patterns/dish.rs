@@ -58,9 +58,7 @@ fn admit(
     if !groups.contains(message.head().as_slice()) {
         return Err(DropReason::Filtered);
     }
-    if let Some(group) = message.pop_front() {
-        message.set_group(group.as_slice());
-    }
+    message.front_to_group();
     Ok(())
 }
 

@@ -129,10 +129,7 @@ impl Pattern for Radio {
         }
         let topic = Topic::of(group);
         let publisher = &mut self.audience.publisher;
-        publisher.send_under(pipes, message, topic.as_slice(), |message| {
-            let group = Frame::copy_from(message.group().unwrap_or_default());
-            message.push_front(group);
-        })
+        publisher.send_under(pipes, message, topic.as_slice(), Message::group_to_front)
     }
 
     fn recv(&mut self, _: &mut PipeSet, _: &mut Message) -> Result<Option<PipeId>> {

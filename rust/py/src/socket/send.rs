@@ -16,7 +16,7 @@ use crate::buffer::{self, reclaim};
 use crate::error::{not_now, raise, raise_of};
 use crate::frame::{Frame, labels_of, tracker_for};
 use crate::installed::installed;
-use crate::labels::{Labels, label};
+use crate::labels::{self, Labels, label};
 
 /// The number of SNDTIMEO.
 pub(crate) const SNDTIMEO: i32 = 28;
@@ -51,6 +51,31 @@ impl Socket {
         }
         let labels = labels_of(data);
         self.send_labelled(py, data, flags, copy, track, labels)
+    }
+
+    /// Sends `bytes` to a group, the usual case, without the detour over [`Labels`]. Returns false if this is another
+    /// case, and has done nothing then.
+    pub(super) fn send_to_group(
+        &self,
+        py: Python<'_>,
+        data: &Bound<'_, PyAny>,
+        flags: i32,
+        copy: bool,
+        group: &Bound<'_, PyAny>,
+    ) -> PyResult<bool> {
+        let core = self.core()?;
+        let in_parts = flags & SNDMORE != 0 || core.is_sending_parts();
+        if !copy || in_parts || !core.socket_type().has_groups() {
+            return Ok(false);
+        }
+        let Ok(bytes) = data.cast_exact::<PyBytes>() else {
+            return Ok(false);
+        };
+        let mut message = Message::new();
+        buffer::fill_message(&mut message, bytes)?;
+        message.set_group(labels::group(group)?);
+        Socket::send_whole(core, py, message, flags)?;
+        Ok(true)
     }
 
     pub(super) fn send_labelled(
