@@ -40,7 +40,7 @@ impl Beacon {
         self.socket.as_raw_fd()
     }
 
-    /// Broadcasts a beacon. What fails is tried again with the next one, which is due soon.
+    /// Broadcasts a beacon. Errors are ignored, because the next beacon is due soon.
     pub(crate) fn send(&mut self, beacon: &[u8]) {
         if let Ok(found) = interfaces(self.chosen.as_deref()) {
             self.interfaces = found;

@@ -27,7 +27,7 @@ pub(crate) struct Driver {
     thread: Mutex<Option<JoinHandle<()>>>,
 }
 
-/// What the thread and the calls of the program share.
+/// The state that the thread and the calls of the program share.
 pub(crate) struct Shared {
     state: Mutex<State>,
     changed: Condvar,

@@ -1,4 +1,4 @@
-//! What a node reports about its peers, under Zyre's names.
+//! The events that a node reports about its peers, under Zyre's names.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;

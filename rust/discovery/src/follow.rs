@@ -120,7 +120,7 @@ impl Drop for Follower {
     }
 }
 
-/// What the follower and the node share.
+/// The state that the follower and the node share.
 struct Following {
     socket: Socket,
     service: String,

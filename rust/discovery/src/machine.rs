@@ -22,7 +22,7 @@ use peers::{Announced, Leftovers, Member};
 /// Endpoints that are remembered from gossip, at most.
 const ANNOUNCED_MAX: usize = 10_000;
 
-/// What the driver must do.
+/// A task for the driver.
 #[derive(Debug, PartialEq)]
 pub(crate) enum Command {
     /// Open a mailbox for a peer.
@@ -56,7 +56,7 @@ impl Timing {
     }
 }
 
-/// What does not change while a node runs.
+/// The properties of a node that do not change while it runs.
 pub(crate) struct Identity {
     pub(crate) id: NodeId,
     pub(crate) name: String,

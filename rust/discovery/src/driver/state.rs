@@ -1,4 +1,4 @@
-//! What the lock of a node protects: the machine, the sockets, and the events that the program has not read.
+//! The state that the lock of a node protects: the machine, the sockets, and the events that the program has not read.
 
 use std::collections::{HashMap, VecDeque};
 use std::os::fd::RawFd;
@@ -22,10 +22,10 @@ const TURN: usize = 100;
 /// How long the mailbox of a peer keeps sending after this node has said goodbye.
 pub(crate) const LINGER: Duration = Duration::from_secs(1);
 
-/// What takes each event, and `None` at the end, under the lock of the node. It returns whether it wants more.
+/// A function that takes each event, and `None` at the end, under the lock of the node. It returns whether it wants more.
 pub(crate) type Watcher = Box<dyn FnMut(Option<&Event>) -> bool + Send>;
 
-/// What a node consists of besides its machine.
+/// The parts of a node besides its machine.
 pub(crate) struct Parts {
     /// The ROUTER that receives from all peers.
     pub(crate) inbox: Socket,
@@ -43,7 +43,7 @@ pub(crate) struct Parts {
     pub(crate) events_max: usize,
 }
 
-/// What the lock protects.
+/// The machine, the sockets and the events.
 pub(crate) struct State {
     pub(crate) machine: Machine,
     parts: Parts,

@@ -25,7 +25,7 @@ fn whispered(node: &Node) -> String {
 }
 
 #[test]
-fn what_is_not_read_is_bounded() {
+fn events_that_are_not_read_are_bounded() {
     let probe = UdpSocket::bind("0.0.0.0:0").unwrap();
     let port = probe.local_addr().unwrap().port();
     drop(probe);
