@@ -12,7 +12,7 @@ use zeroxide::{
     has, ids,
 };
 
-use SocketType::{Dealer, Pub, Pull, Push, Rep, Req, Router, Stream, Sub};
+use SocketType::{Dealer, Dish, Pub, Pull, Push, Radio, Rep, Req, Router, Stream, Sub};
 
 const WILDCARD: &str = "ws://127.0.0.1:*/feed";
 
@@ -102,6 +102,31 @@ fn round_trips_subscriptions_and_curve() {
         .unwrap();
     client.put("inside");
     assert_eq!(server.take(), "inside");
+}
+
+#[test]
+fn groups_are_joined_and_left() {
+    let _watchdog = Watchdog::new("groups_are_joined_and_left");
+    let context = Context::new();
+    for (secure, radio_binds) in [(false, true), (false, false), (true, true)] {
+        let (radio, dish) = match radio_binds {
+            true => pair(&context, secure, Radio, Dish),
+            false => {
+                let (dish, radio) = pair(&context, secure, Dish, Radio);
+                (radio, dish)
+            }
+        };
+        dish.join("a").unwrap();
+        dish.join("b").unwrap();
+        until(|| radio.count_subscribed("b").unwrap() == 1);
+        for group in ["c", "a", "b"] {
+            let message = Message::from(group).with_group(group);
+            radio.send(message, Wait::Forever).unwrap();
+        }
+        assert_eq!([dish.take(), dish.take()], ["a", "b"]);
+        dish.leave("a").unwrap();
+        until(|| radio.count_subscribed("a").unwrap() == 0);
+    }
 }
 
 #[test]

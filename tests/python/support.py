@@ -30,7 +30,7 @@ class Sockets:
 
     def endpoint(self, transport: str = "tcp") -> str:
         """A new endpoint to bind, different at each call."""
-        if transport in ("tcp", "ws"):
+        if transport in ("tcp", "ws", "tls+tcp", "wss"):
             return f"{transport}://127.0.0.1:*"
         if transport == "ipc":
             return f"ipc://{self.directory}/{next(_numbers)}"

@@ -4,6 +4,7 @@ import asyncio
 import threading
 
 import pytest
+from certificates import Authority
 
 pytestmark = pytest.mark.zeroxide_only
 
@@ -16,7 +17,26 @@ def errno_of(zmq, call):
     return caught.value.errno
 
 
-each = pytest.mark.parametrize("transport", ["tcp", "ipc", "inproc", "ws"])
+each = pytest.mark.parametrize("transport", ["tcp", "ipc", "inproc", "ws", "tls+tcp", "wss"])
+
+
+@pytest.fixture(scope="module")
+def authority(tmp_path_factory):
+    return Authority(tmp_path_factory.mktemp("certificates"))
+
+
+@pytest.fixture(scope="module")
+def identity(authority):
+    return authority.issue("server", "IP:127.0.0.1")
+
+
+@pytest.fixture
+def sockets(sockets, authority, identity):
+    """Sockets that have a certificate and trust it, for the transports that need one."""
+    context = sockets.context
+    context.tls_certificate, context.tls_key = map(bytes, identity)
+    context.tls_ca = bytes(authority.certificate)
+    return sockets
 
 
 @pytest.mark.cell(transport="{transport}", types="SERVER CLIENT", peer="zeroxide")
@@ -101,6 +121,7 @@ def test_peers(zmq, sockets, transport):
 
 
 @pytest.mark.cell(transport="{transport}", types="RADIO DISH", peer="zeroxide")
+@each
 def test_groups(zmq, sockets, transport):
     radio = sockets.bound(zmq.RADIO, transport)
     dish = sockets.context.socket(zmq.DISH)
@@ -124,6 +145,20 @@ def test_groups(zmq, sockets, transport):
     with pytest.raises(TypeError, match="group"):
         dish.join(5)
     assert radio.stats()["no_subscriber"] == len(BODIES)
+
+
+@each
+def test_a_radio_that_connects(zmq, sockets, transport):
+    dish = sockets.bound(zmq.DISH, transport)
+    dish.join("a")
+    radio = sockets.connected(zmq.RADIO, dish)
+    dish.join("b")
+    radio.wait_subscribed("a")
+    radio.wait_subscribed("b")
+    radio.send(b"no member", group="ab")
+    for group in ("b", "a"):
+        radio.send(b"body", group=group)
+        assert dish.recv(copy=False).group == group
 
 
 @pytest.mark.cell(transport="{transport}", types="SCATTER GATHER", peer="zeroxide")

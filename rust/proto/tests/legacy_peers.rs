@@ -61,6 +61,22 @@ fn zmtp_3_0_gets_subscriptions_as_messages() {
     assert_eq!(data(&script.events()), [[b"ab"]]);
 }
 
+/// libzmq 4.2 has groups and speaks ZMTP 3.0.
+#[test]
+fn zmtp_3_0_gets_groups_as_commands() {
+    let mut script = Script::new(config(SocketType::Dish));
+    script.peer_sends(SIGNATURE);
+    script.peer_sends(&[&b"\x03\0NULL"[..], &[0; 48]].concat());
+    script.peer_sends(b"\x04\x1b\x05READY\x0bSocket-Type\0\0\0\x05RADIO");
+    script.ready((3, 0), Some(SocketType::Radio), "");
+    let sent = script.engine.poll_transmit(&mut Vec::new(), usize::MAX);
+    script.engine.transmitted(sent, script.now);
+    for kind in [FrameKind::Join, FrameKind::Leave] {
+        script.engine.send(Frame::with_kind(kind, b"ab"));
+    }
+    script.peer_gets(b"\x04\x07\x04JOINab\x04\x08\x05LEAVEab");
+}
+
 #[test]
 fn zmtp_3_1_gets_subscriptions_as_commands() {
     let mut script = Script::new(config(SocketType::Xsub));

@@ -44,6 +44,6 @@ def fixed_endpoint(directory) -> Callable[[str], str]:
     def make(transport: str) -> str:
         if transport == "ipc":
             return f"ipc://{directory}/fixed-{next(numbers)}"
-        return lasting_endpoint()
+        return lasting_endpoint().replace("tcp", transport)
 
     return make

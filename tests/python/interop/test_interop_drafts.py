@@ -1,4 +1,4 @@
-"""The draft sockets against a libzmq that was built with them: either side binding, tcp and ipc."""
+"""The draft sockets against a libzmq that was built with them: either side binding, tcp, ipc and ws."""
 
 import contextlib
 import errno
@@ -19,6 +19,11 @@ CURVE = pytest.mark.skipif(
 )
 
 BODIES = [b"", b"x", b"y" * 69, b"z" * 70, b"v" * 256, b"w" * 9000, b"u" * 300_000]
+
+
+@pytest.fixture(params=["tcp", "ipc", "ws"])
+def transport(request):
+    return request.param
 
 
 @pytest.fixture(scope="module")

@@ -325,16 +325,18 @@ impl Engine {
             return;
         }
         debug_assert!(!self.encoder.in_message(), "inside a message");
-        let commands = self.traffic.version >= (3, 1);
+        let has_commands = self.traffic.version >= (3, 0);
+        let subscribes = self.traffic.version >= (3, 1);
         match frame.kind() {
-            FrameKind::Subscribe if commands => self.send_command(command::SUBSCRIBE, frame),
-            FrameKind::Cancel if commands => self.send_command(command::CANCEL, frame),
+            FrameKind::Subscribe if subscribes => self.send_command(command::SUBSCRIBE, frame),
+            FrameKind::Cancel if subscribes => self.send_command(command::CANCEL, frame),
             FrameKind::Subscribe => self.send_subscription(1, frame),
             FrameKind::Cancel => self.send_subscription(0, frame),
-            FrameKind::Join if commands => self.send_command(command::JOIN, frame),
-            FrameKind::Leave if commands => self.send_command(command::LEAVE, frame),
-            FrameKind::Command if self.traffic.version.0 >= 3 => self.send_command(&[], frame),
-            // Old peers, without groups and commands.
+            // libzmq 4.2 speaks ZMTP 3.0 and has groups, and so does ZWS 2.0.
+            FrameKind::Join if has_commands => self.send_command(command::JOIN, frame),
+            FrameKind::Leave if has_commands => self.send_command(command::LEAVE, frame),
+            FrameKind::Command if has_commands => self.send_command(&[], frame),
+            // Old peers, without commands.
             FrameKind::Join
             | FrameKind::Leave
             | FrameKind::Command
