@@ -4,6 +4,7 @@ mod common;
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
+use std::time::Duration;
 
 use common::certificates::Authority;
 use common::{SocketExt, Watchdog, socket, until};
@@ -127,6 +128,34 @@ fn groups_are_joined_and_left() {
         dish.leave("a").unwrap();
         until(|| radio.count_subscribed("a").unwrap() == 0);
     }
+}
+
+/// A browser answers pings, and says nothing else while it has nothing to say.
+#[test]
+fn heartbeats_are_pings_of_websocket() {
+    let _watchdog = Watchdog::new("heartbeats_are_pings_of_websocket");
+    let context = Context::new();
+    let pull = socket(&context, Pull);
+    pull.set_heartbeat_ivl(Some(Duration::from_millis(100)))
+        .unwrap();
+    pull.set_heartbeat_timeout(Some(Duration::from_millis(2000)))
+        .unwrap();
+    let events = pull.event_stream(EventKind::Disconnected as u32).unwrap();
+    let mut peer = Browser::connect(&pull.bind(WILDCARD).unwrap(), "ZWS2.0");
+    peer.send(b"\0");
+    assert_eq!(peer.recv(), b"\0");
+    // For longer than the timeout.
+    for _ in 0..25 {
+        let mut ping = [0; 2];
+        peer.0.read_exact(&mut ping).unwrap();
+        assert_eq!(ping, [0x89, 0]);
+        peer.0.write_all(&[0x8a, 0x80, 0, 0, 0, 0]).unwrap();
+    }
+    peer.send(b"\0still here");
+    assert_eq!(pull.take(), "still here");
+    // It answers no more.
+    let reason = events.next(Wait::Forever).unwrap().unwrap().reason.unwrap();
+    assert!(reason.contains("heartbeat"), "{reason}");
 }
 
 #[test]
@@ -303,25 +332,109 @@ fn a_client_of_sp_needs_nothing_but_the_name_of_the_type() {
     assert_eq!(peer.recv(), b"\x80\0\0\x07answer");
 }
 
+/// A message that a browser sends in several frames of WebSocket, as Chromium does from 128 KiB on.
+#[test]
+fn a_message_in_fragments_arrives_whole() {
+    let _watchdog = Watchdog::new("a_message_in_fragments_arrives_whole");
+    let context = Context::new();
+    let router = socket(&context, Router);
+    let mut peer = Browser::connect(&router.bind(WILDCARD).unwrap(), "ZWS2.0");
+    peer.send(b"\0me");
+    let body: Vec<u8> = (0..300_000).map(|n| (n % 251) as u8).collect();
+    for part in 0..2_u8 {
+        let whole = [&[1 - part], &body[..]].concat();
+        let mut first = 2;
+        for fragment in whole.chunks(60_001) {
+            let mut frame = vec![first, 0x80 | 126];
+            frame.extend((fragment.len() as u16).to_be_bytes());
+            frame.extend([0; 4]);
+            frame.extend(fragment);
+            // A ping may come between two fragments.
+            frame.extend([0x89, 0x80, 0, 0, 0, 0]);
+            peer.0.write_all(&frame).unwrap();
+            first = 0;
+        }
+        peer.0.write_all(&[0x80, 0x80, 0, 0, 0, 0]).unwrap();
+    }
+    let message = router.recv(Wait::Forever).unwrap();
+    assert_eq!(message.len(), 3);
+    assert_eq!(message.head().as_slice(), b"me");
+    for part in 1..3 {
+        assert!(message.get(part).unwrap().as_slice() == body);
+    }
+}
+
+#[test]
+fn a_peer_that_leaves_within_a_message_leaves_nothing_of_it() {
+    let _watchdog = Watchdog::new("a_peer_that_leaves_within_a_message_leaves_nothing_of_it");
+    let context = Context::new();
+    let pull = socket(&context, Pull);
+    let events = pull.event_stream(EventKind::Disconnected as u32).unwrap();
+    let endpoint = pull.bind(WILDCARD).unwrap();
+    // A frame that is not complete, and a fragment that is.
+    for begun in [&b"\x82\x88\0\0\0\0\0hel"[..], b"\x02\x84\0\0\0\0\0hel"] {
+        for is_reset in [false, true] {
+            let mut peer = Browser::connect(&endpoint, "ZWS2.0");
+            // A reset discards what was not sent yet.
+            peer.0.set_nodelay(true).unwrap();
+            peer.send(b"\0");
+            assert_eq!(peer.recv(), b"\0");
+            peer.0.write_all(begun).unwrap();
+            if is_reset {
+                socket2::SockRef::from(&peer.0)
+                    .set_linger(Some(Duration::ZERO))
+                    .unwrap();
+            }
+            drop(peer);
+            let reason = events.next(Wait::Forever).unwrap().unwrap().reason.unwrap();
+            assert!(reason.contains("in the middle of a message"), "{reason}");
+        }
+    }
+    let mut peer = Browser::connect(&endpoint, "ZWS2.0");
+    peer.send(b"\0");
+    peer.send(b"\0whole");
+    assert_eq!(pull.take(), "whole");
+}
+
 /// A peer may send a message in pieces without ever completing it.
 #[test]
 fn a_message_of_endless_pieces_is_limited() {
     let _watchdog = Watchdog::new("a_message_of_endless_pieces_is_limited");
     let context = Context::new();
-    let pull = socket(&context, Pull);
-    pull.set_wire_protocol(1).unwrap();
-    pull.set_maxmsgsize(Some(100_000)).unwrap();
-    let mut peer = Browser::connect(&pull.bind(WILDCARD).unwrap(), "pull.sp.nanomsg.org");
-    let mut first = 2;
-    // Until the connection ends.
-    while peer
-        .0
-        .write_all(&[&[first, 0x80 | 125, 0, 0, 0, 0], &[7; 125][..]].concat())
-        .is_ok()
-    {
-        first = 0;
+    for (sp, protocol) in [(1, "pull.sp.nanomsg.org"), (0, "ZWS2.0")] {
+        let pull = socket(&context, Pull);
+        pull.set_wire_protocol(sp).unwrap();
+        pull.set_maxmsgsize(Some(100_000)).unwrap();
+        let mut peer = Browser::connect(&pull.bind(WILDCARD).unwrap(), protocol);
+        if sp == 0 {
+            peer.send(b"\0");
+        }
+        let mut first = 2;
+        // Until the connection ends.
+        while peer
+            .0
+            .write_all(&[&[first, 0x80 | 125, 0, 0, 0, 0], &[0; 125][..]].concat())
+            .is_ok()
+        {
+            first = 0;
+        }
+        until(|| pull.dropped(DropReason::TooLarge) == 1);
     }
-    until(|| pull.dropped(DropReason::TooLarge) == 1);
+}
+
+#[test]
+fn fragments_that_are_always_empty_end_the_connection() {
+    let _watchdog = Watchdog::new("fragments_that_are_always_empty_end_the_connection");
+    let context = Context::new();
+    let pull = socket(&context, Pull);
+    let events = pull.event_stream(EventKind::Disconnected as u32).unwrap();
+    let mut peer = Browser::connect(&pull.bind(WILDCARD).unwrap(), "ZWS2.0");
+    peer.send(b"\0");
+    peer.0.write_all(&[2, 0x80, 0, 0, 0, 0]).unwrap();
+    let empty = [0, 0x80, 0, 0, 0, 0].repeat(100);
+    while peer.0.write_all(&empty).is_ok() {}
+    let reason = events.next(Wait::Forever).unwrap().unwrap().reason.unwrap();
+    assert!(reason.contains("too many empty fragments"), "{reason}");
 }
 
 #[test]

@@ -605,6 +605,9 @@ impl EventHandler for Session {
         self.catch_up(&mut state, now);
         if let Link::Up(up) = &mut state.link {
             up.engine.handle_timeout(now);
+            if up.engine.take_ping() {
+                up.stream.ping();
+            }
             if backlog::is_large(up.engine.take_volume(false)) {
                 io.give_memory_back();
             }

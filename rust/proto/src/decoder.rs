@@ -7,7 +7,6 @@ use crate::framing::v2::MORE;
 use crate::framing::{Framing, Header, sp, v1, v2};
 use crate::mechanisms::Cipher;
 use crate::read_buffer::ReadBuffer;
-use crate::sp::Mapping;
 
 /// The limits for what a peer may send at the moment.
 #[derive(Clone, Debug)]
@@ -46,7 +45,9 @@ pub(crate) struct Decoder {
     /// The current message: its frames, and its bytes with headers.
     meter: Meter,
     wire_bytes: usize,
-    /// The bytes of the current message in the pieces that were joined so far, behind the header of the first one.
+    /// The transport may pass on a frame in pieces; see [`Mapping::Pieces`](crate::sp::Mapping::Pieces).
+    has_pieces: bool,
+    /// The bytes of the current frame in the pieces that were joined so far, behind the header of the first one.
     joined: Option<usize>,
 }
 
@@ -59,6 +60,7 @@ impl Decoder {
             small: None,
             meter: Meter::default(),
             wire_bytes: 0,
+            has_pieces: false,
             joined: None,
         }
     }
@@ -76,6 +78,11 @@ impl Decoder {
         let plain = self.framing == Framing::V2 && self.limits.frames > 0;
         let most = self.limits.message.min(INLINE_MAX as u64) as u8;
         self.small = plain.then_some(most);
+    }
+
+    /// Expects frames in pieces from now on.
+    pub(crate) fn allow_pieces(&mut self) {
+        self.has_pieces = true;
     }
 
     /// The received bytes.
@@ -139,10 +146,8 @@ impl Decoder {
 
     /// The next frame, or `None` if it is incomplete.
     pub(crate) fn decode(&mut self) -> Result<Option<Frame>, CloseReason> {
-        match self.framing {
-            Framing::Raw => return Ok(self.decode_raw()),
-            Framing::Sp(Mapping::Pieces) => return self.decode_pieces(),
-            _ => {}
+        if self.framing == Framing::Raw {
+            return Ok(self.decode_raw());
         }
         let Some((header, end)) = self.next_header(v2::parse_header)? else {
             return Ok(None);
@@ -193,13 +198,11 @@ impl Decoder {
         &mut self,
         parse: impl Fn(&[u8]) -> Result<Option<Header>, ProtocolError>,
     ) -> Result<Option<(Header, usize)>, CloseReason> {
+        if self.has_pieces && !self.join(&parse)? {
+            return Ok(None);
+        }
         let data = self.input.bytes();
-        let header = match self.framing {
-            Framing::V1 => v1::parse_header(data)?,
-            Framing::Sp(mapping) => sp::parse_header(data, mapping)?,
-            Framing::V2 | Framing::Raw => parse(data)?,
-        };
-        let Some(header) = header else {
+        let Some(header) = self.parse(data, &parse)? else {
             self.input.wait_for(0)?;
             return Ok(None);
         };
@@ -215,6 +218,18 @@ impl Decoder {
             return Ok(None);
         }
         Ok(Some((header, end)))
+    }
+
+    fn parse(
+        &self,
+        data: &[u8],
+        current: impl Fn(&[u8]) -> Result<Option<Header>, ProtocolError>,
+    ) -> Result<Option<Header>, ProtocolError> {
+        match self.framing {
+            Framing::V1 => v1::parse_header(data),
+            Framing::Sp(mapping) => sp::parse_header(data, mapping),
+            Framing::V2 | Framing::Raw => current(data),
+        }
     }
 
     /// Refuses a frame by its header, before memory is allocated for its body.
@@ -243,43 +258,48 @@ impl Decoder {
         }
     }
 
-    /// The next message, or `None` if it is incomplete. Its pieces are joined in the buffer, by removing the headers
-    /// between them.
-    fn decode_pieces(&mut self) -> Result<Option<Frame>, CloseReason> {
+    /// Joins the pieces of the frame at the front in the buffer: the header of the first one gets their length, and those
+    /// between them are removed. Returns false if the frame is incomplete.
+    fn join(
+        &mut self,
+        parse: impl Fn(&[u8]) -> Result<Option<Header>, ProtocolError>,
+    ) -> Result<bool, CloseReason> {
+        let long = self.framing.long();
         loop {
             let data = self.input.bytes();
-            let at = self.joined.map_or(0, |joined| sp::HEADER + joined);
-            let rest = data.get(at..).unwrap_or_default();
-            let Some(header) = sp::parse_header(rest, Mapping::Pieces)? else {
-                // The room for a long message grows with it, although its length is not known.
-                let end = if at > 0 { at + at / 2 + sp::HEADER } else { 0 };
+            if self.joined.is_none() && !long.is_piece(data) {
+                return Ok(true);
+            }
+            let at = self.joined.map_or(0, |joined| long.header + joined);
+            let Some((length, more)) = long.piece(data.get(at..).unwrap_or_default()) else {
+                // The room for a long frame grows with it, although its length is not known.
+                let end = if at > 0 { at + at / 2 + long.header } else { 0 };
                 self.input.wait_for(end)?;
-                return Ok(None);
+                return Ok(false);
             };
             let joined = self.joined.unwrap_or_default();
-            let size = header.size.saturating_add(joined as u64);
-            self.check(&Header { size, ..header })?;
-            let end = usize::try_from(header.size)
+            let whole = long.whole(data, length.saturating_add(joined as u64));
+            if let Some(header) = self.parse(&whole, &parse)? {
+                self.check(&header)?;
+            }
+            let end = usize::try_from(length)
                 .ok()
-                .and_then(|size| size.checked_add(at + sp::HEADER))
-                .ok_or(ProtocolError::FrameLength(header.size))?;
+                .and_then(|length| length.checked_add(at + long.header))
+                .ok_or(ProtocolError::FrameLength(length))?;
             if data.len() < end {
                 self.input.wait_for(end)?;
-                return Ok(None);
+                return Ok(false);
             }
-            let size = end - at - sp::HEADER + joined;
             if self.joined.is_some() {
-                self.input.remove(at, sp::HEADER)?;
+                self.input.remove(at, long.header)?;
             }
-            if header.more {
-                self.joined = Some(size);
-                continue;
+            if !more {
+                self.joined = None;
+                let header = self.input.bytes_mut(0, long.header)?;
+                header.copy_from_slice(&whole);
+                return Ok(true);
             }
-            self.joined = None;
-            let end = sp::HEADER + size;
-            let frame = self.input.take(sp::HEADER, end);
-            self.input.note_message(end);
-            return Ok(Some(frame));
+            self.joined = Some(end - at - long.header + joined);
         }
     }
 
@@ -354,6 +374,8 @@ impl Meter {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::mechanisms::{Content, Opened};
+    use crate::sp::Mapping;
 
     fn limits() -> Limits {
         Limits {
@@ -394,10 +416,30 @@ mod tests {
         }
     }
 
+    /// A cipher that adds three bytes.
+    struct Marked;
+
+    impl Cipher for Marked {
+        fn overhead(&self) -> usize {
+            3
+        }
+
+        fn seal(&mut self, _: Content<'_>, _: &mut Vec<u8>) {}
+
+        fn open(&mut self, body: &mut [u8]) -> Result<Opened, ProtocolError> {
+            assert!(body.starts_with(b"abc"));
+            Ok(Opened {
+                start: 3,
+                command: false,
+                more: false,
+            })
+        }
+    }
+
     /// The messages in these pieces, read in parts of `cut` bytes.
-    fn joined(bytes: &[u8], cut: usize) -> Result<Vec<Vec<u8>>, CloseReason> {
-        let framing = Framing::Sp(Mapping::Pieces);
+    fn joined(framing: Framing, bytes: &[u8], cut: usize) -> Result<Vec<Vec<u8>>, CloseReason> {
         let mut decoder = Decoder::new(framing, limits(), 1000);
+        decoder.allow_pieces();
         let mut messages = Vec::new();
         for part in bytes.chunks(cut) {
             decoder.input().input().unwrap().extend_from_slice(part);
@@ -411,26 +453,69 @@ mod tests {
 
     #[test]
     fn pieces_are_joined_however_they_are_cut_and_limited_together() {
-        let piece = |more: u8, body: &[u8]| {
-            [&[more, 0, 0, 0, 0, 0, 0, body.len() as u8][..], body].concat()
+        for framing in [Framing::V1, Framing::V2, Framing::Sp(Mapping::Pieces)] {
+            let piece = |more: u8, body: &[u8]| {
+                let (before, after, size) = match framing {
+                    Framing::V1 => (&b"\xff"[..], &b"\0"[..], body.len() + 1),
+                    Framing::V2 => (&b"\x02"[..], &b""[..], body.len()),
+                    _ => (&b""[..], &b""[..], body.len()),
+                };
+                let length = [more, 0, 0, 0, 0, 0, 0, size as u8];
+                [before, &length, after, body].concat()
+            };
+            let bytes = [
+                piece(0x80, b"012"),
+                piece(0x80, b""),
+                piece(0, b"3456789"),
+                piece(0, b""),
+                piece(0x80, b"a"),
+                piece(0, b""),
+                piece(0, b"whole"),
+            ]
+            .concat();
+            for cut in [1, 2, 7, 1000] {
+                let messages = joined(framing, &bytes, cut).unwrap();
+                assert_eq!(messages, [&b"0123456789"[..], b"", b"a", b"whole"]);
+            }
+            let bytes = [piece(0x80, b"0123456789"), piece(0, b"a")].concat();
+            let size = 11;
+            let reason = CloseReason::MessageTooBig { size, limit: 10 };
+            assert_eq!(joined(framing, &bytes, 1000), Err(reason));
+        }
+    }
+
+    #[test]
+    fn pieces_of_commands_and_of_wrapped_frames_are_joined() {
+        let piece = |flags: u8, more: u8, body: &[u8]| {
+            [&[flags, more, 0, 0, 0, 0, 0, 0, body.len() as u8][..], body].concat()
         };
-        let bytes = [
-            piece(0x80, b"012"),
-            piece(0x80, b""),
-            piece(0, b"3456789"),
-            piece(0, b""),
-            piece(0x80, b"a"),
-            piece(0, b""),
-            piece(0, b"whole"),
+        let mut decoder = Decoder::new(Framing::V2, limits(), 1000);
+        decoder.allow_pieces();
+        decoder.allow_small();
+        let command = [piece(6, 0x80, b"\x04PI"), piece(6, 0, b"NG")].concat();
+        let more = [
+            piece(3, 0x80, b"12"),
+            piece(3, 0, b"3"),
+            b"\0\x01x".to_vec(),
         ]
         .concat();
-        for cut in [1, 2, 7, 1000] {
-            let messages = joined(&bytes, cut).unwrap();
-            assert_eq!(messages, [&b"0123456789"[..], b"", b"a", b"whole"]);
-        }
-        let reason = joined(&[piece(0x80, b"0123456789"), piece(0, b"a")].concat(), 1000);
-        let size = 11;
-        assert_eq!(reason, Err(CloseReason::MessageTooBig { size, limit: 10 }));
+        let input = decoder.input().input().unwrap();
+        input.extend([command, more].concat());
+        let frame = decoder.decode().unwrap().unwrap();
+        assert_eq!(
+            (frame.kind(), &*frame),
+            (FrameKind::Command, &b"\x04PING"[..])
+        );
+        let frame = decoder.decode().unwrap().unwrap();
+        assert!(frame.more() && *frame == *b"123" && decoder.in_message());
+        assert_eq!(*decoder.decode().unwrap().unwrap(), *b"x");
+        let wrapped = [piece(6, 0x80, b"ab"), piece(6, 0, b"cdef")].concat();
+        decoder.input().input().unwrap().extend(wrapped);
+        let frame = decoder.decode_wrapped(&mut Marked).unwrap().unwrap();
+        assert_eq!(*frame, *b"def");
+        let long = piece(6, 0x80, b"\x05READY");
+        decoder.input().input().unwrap().extend(long);
+        assert!(decoder.decode().is_err());
     }
 
     #[test]

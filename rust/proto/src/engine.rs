@@ -78,8 +78,11 @@ pub struct EngineConfig {
     pub resource: Bytes,
     /// No ZMTP: every read is a frame, and every frame is sent unchanged.
     pub raw: bool,
-    /// For the scalability protocols: how the transport carries messages.
+    /// How the transport carries messages.
     pub mapping: Mapping,
+    /// Whether the transport has pings of its own, as ws has. The driver then sends one whenever
+    /// [`Engine::take_ping`] returns true, and reports the answers with [`Engine::handle_sign_of_life`].
+    pub carrier_pings: bool,
 }
 
 impl EngineConfig {
@@ -107,6 +110,7 @@ impl EngineConfig {
             resource: Bytes::new(),
             raw: socket_type.is_raw(),
             mapping: Mapping::Sized,
+            carrier_pings: false,
         }
     }
 }
@@ -204,6 +208,8 @@ pub struct Engine {
     watch: Watch,
     /// Set when the peer has been silent; true if a PING is sent because of that.
     doubt: Option<bool>,
+    /// A ping of the transport is due.
+    carrier_ping: bool,
     stall: Stall,
     handshake_deadline: Option<Instant>,
     /// When to check whether the connection is idle and has unnecessary memory, and whether bytes have moved since the
@@ -277,8 +283,12 @@ impl Engine {
                 ))
             }
         };
+        let mut decoder = Decoder::new(framing, limits, config.in_batch);
+        if config.mapping == Mapping::Pieces {
+            decoder.allow_pieces();
+        }
         Engine {
-            decoder: Decoder::new(framing, limits, config.in_batch),
+            decoder,
             encoder,
             state,
             events,
@@ -287,6 +297,7 @@ impl Engine {
             heartbeat: Heartbeat::new(&config),
             watch,
             doubt: None,
+            carrier_ping: false,
             stall: Stall::new(config.stall_ivl),
             handshake_deadline,
             trim_at: None,
@@ -413,6 +424,22 @@ impl Engine {
     /// each time that [`handle_timeout`](Engine::handle_timeout) found it.
     pub fn take_doubt(&mut self) -> Option<bool> {
         self.doubt.take()
+    }
+
+    /// Whether the driver should send a ping of the transport; see [`EngineConfig::carrier_pings`]. Returned once for
+    /// each ping that [`handle_timeout`](Engine::handle_timeout) found due.
+    pub fn take_ping(&mut self) -> bool {
+        std::mem::take(&mut self.carrier_ping)
+    }
+
+    /// The peer has sent something for the transport only, such as the answer to a ping. It counts like bytes for
+    /// [`input`](Engine::input), but does not continue a message.
+    pub fn handle_sign_of_life(&mut self, now: Instant) {
+        self.now = now;
+        if self.is_ready() {
+            self.heartbeat.handle_input();
+            self.watch.handle_input(now);
+        }
     }
 
     /// The next event, or `None` if more bytes are needed.

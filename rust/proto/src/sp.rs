@@ -46,7 +46,7 @@ const fn facts(name: &'static str, number: u8, peers: fn() -> &'static [SocketTy
     }
 }
 
-/// How a transport carries messages.
+/// How a transport carries messages. Of these, ZMTP only has the difference between `Pieces` and the others.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Mapping {
     /// Each message after its length, as over tcp.
@@ -54,9 +54,9 @@ pub enum Mapping {
     Sized,
     /// The same, with a type before the length, as over ipc.
     Typed,
-    /// The same as `Sized`, but a peer may send a message in pieces before it knows the length. The highest bit of a
-    /// length says that another piece follows. No transport has this on the wire. It is for transports with frames of
-    /// their own, as ws is.
+    /// The same as `Sized`, but a peer may send a message, or a frame of ZMTP, in pieces before it knows the length. Each
+    /// has a long header. The highest bit of its length says that another piece follows. No transport has this on the
+    /// wire. It is for transports with frames of their own, as ws is.
     Pieces,
 }
 

@@ -302,6 +302,25 @@ fn heartbeats_keep_a_quiet_connection_and_silence_ends_it() {
 }
 
 #[test]
+fn a_transport_with_pings_sends_the_heartbeats() {
+    let mut a = config(SocketType::Pair);
+    a.heartbeat_ivl = Some(SECOND);
+    a.carrier_pings = true;
+    let mut pair = Pair::ready(a, config(SocketType::Pair), Cut::Whole);
+    for _ in 0..10 {
+        pair.advance(SECOND);
+        assert!(pair.a.engine.take_ping() && !pair.a.engine.take_ping());
+        assert!(!pair.a.engine.has_transmit(), "no PING of ZMTP");
+        pair.a.engine.handle_sign_of_life(pair.now);
+    }
+    assert!(pair.a.engine.is_ready());
+    pair.advance(SECOND);
+    pair.advance(SECOND);
+    let silence = CloseReason::HeartbeatTimeout;
+    assert_eq!(pair.a.drain(), [Event::Closed(silence)]);
+}
+
+#[test]
 fn heartbeats_wait_for_the_end_of_a_message() {
     let mut a = config(SocketType::Pair);
     a.heartbeat_ivl = Some(SECOND);

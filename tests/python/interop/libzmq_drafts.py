@@ -19,6 +19,8 @@ OPTIONS = {
     "sndhwm": 23,
     "rcvhwm": 24,
     "reconnect_ivl": 18,
+    "heartbeat_ivl": 75,
+    "heartbeat_timeout": 77,
     "router_notify": 97,
     "ipv6": 42,
     "multicast_loop": 96,

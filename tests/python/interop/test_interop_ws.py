@@ -73,3 +73,58 @@ def test_our_subscriptions(pair, we_bind):
     for body in (b"b", b"a1"):
         xpub.send(body)
     assert sub.recv() == b"a1"
+
+
+# In ms. A peer that answers each ping in time is connected for longer than QUIET.
+BEATS = {"heartbeat_ivl": 50, "heartbeat_timeout": 3000}
+QUIET = 4000
+
+
+@pytest.fixture
+def noticed(zmq):
+    """Makes a function that says whether a socket loses its peer within some ms."""
+    monitors = []
+
+    def watch(socket):
+        monitor = socket.get_monitor_socket(zmq.EVENT_DISCONNECTED)
+        monitors.append(socket)
+        return lambda limit: bool(monitor.poll(limit))
+
+    yield watch
+    for socket in monitors:
+        socket.disable_monitor()
+
+
+@either
+def test_our_heartbeats(zmq, context, libzmq, noticed, we_bind):
+    """They are pings of WebSocket, which libzmq answers; it ignores the PING of ZMTP over ws."""
+    with context.socket(zmq.PULL) as pull:
+        for name, value in BEATS.items():
+            setattr(pull, name, value)
+        is_lost = noticed(pull)
+        push = libzmq.socket(zmq.PUSH)
+        first, second = (pull, push) if we_bind else (push, pull)
+        first.bind("ws://127.0.0.1:*/feed")
+        second.connect(first.last_endpoint.decode())
+        push.send(b"one")
+        assert pull.recv() == b"one"
+        assert not is_lost(QUIET)
+        push.send(b"two")
+        assert pull.recv() == b"two"
+        libzmq.freeze()
+        try:
+            assert is_lost(30_000)
+        finally:
+            libzmq.thaw()
+            push.close()
+
+
+@either
+def test_their_heartbeats(pair, noticed, we_bind):
+    pull, push = pair("PULL", "PUSH", we_bind=we_bind, **BEATS)
+    is_lost = noticed(pull)
+    push.send(b"one")
+    assert pull.recv() == b"one"
+    assert not is_lost(QUIET)
+    push.send(b"two")
+    assert pull.recv() == b"two"

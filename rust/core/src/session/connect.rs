@@ -343,6 +343,7 @@ pub(super) fn config(
     options.security.configure(&mut config);
     config.raw = options.is_raw();
     config.mapping = stream.mapping();
+    config.carrier_pings = stream.has_pings();
     pulse::configure(&mut config, options, stream, accepted);
     config
 }

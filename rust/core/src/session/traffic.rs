@@ -109,6 +109,9 @@ impl Session {
                     up.engine.handle_input(now);
                 }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    if up.stream.take_sign_of_life() {
+                        up.engine.handle_sign_of_life(now);
+                    }
                     if up.outlet == Outlet::Broken {
                         // There is no point in reading from a peer that cannot be answered.
                         up.cut(now);

@@ -91,8 +91,21 @@ pub(crate) trait Layer: fmt::Debug + Send {
         false
     }
 
-    /// Whether a message of the scalability protocols may arrive in pieces from it.
+    /// Whether a message may arrive in pieces from it; see `Mapping::Pieces`.
     fn sends_pieces(&self) -> bool {
+        false
+    }
+
+    /// Whether it has pings of its own, which every peer answers.
+    fn has_pings(&self) -> bool {
+        false
+    }
+
+    /// Sends such a ping, unless the peer does not read.
+    fn ping(&mut self) {}
+
+    /// Whether the peer has sent something for this layer only since the last call or the last bytes for above.
+    fn take_sign_of_life(&mut self) -> bool {
         false
     }
 }
@@ -166,9 +179,27 @@ impl Layers {
         self.stack.iter().any(|layer| layer.is_private())
     }
 
-    /// Whether a message of the scalability protocols may arrive in pieces.
+    /// Whether a message may arrive in pieces.
     pub(super) fn send_pieces(&self) -> bool {
         self.stack.last().is_some_and(|layer| layer.sends_pieces())
+    }
+
+    /// Whether the layer next to ZMTP has pings of its own.
+    pub(super) fn have_pings(&self) -> bool {
+        self.stack.last().is_some_and(|layer| layer.has_pings())
+    }
+
+    /// See [`Layer::ping`].
+    pub(super) fn ping(&mut self) {
+        if let Some(top) = self.stack.last_mut() {
+            top.ping();
+        }
+    }
+
+    /// See [`Layer::take_sign_of_life`].
+    pub(super) fn take_sign_of_life(&mut self) -> bool {
+        let top = self.stack.last_mut();
+        top.is_some_and(|layer| layer.take_sign_of_life())
     }
 
     /// Why a layer has ended the connection, if one has.

@@ -498,13 +498,34 @@ impl Stream {
         matches!(self.peer, Peer::Ip(_))
     }
 
-    /// How the scalability protocols carry messages here.
+    /// How messages are carried here.
     pub(crate) fn mapping(&self) -> Mapping {
         match &self.layers {
             Some(layers) if layers.send_pieces() => Mapping::Pieces,
             _ if self.is_ipc() => Mapping::Typed,
             _ => Mapping::Sized,
         }
+    }
+
+    /// Whether a layer has pings of its own.
+    pub(crate) fn has_pings(&self) -> bool {
+        self.layers
+            .as_ref()
+            .is_some_and(|layers| layers.have_pings())
+    }
+
+    /// Sends a ping of a layer, once there is room.
+    pub(crate) fn ping(&mut self) {
+        if let Some(layers) = &mut self.layers {
+            layers.ping();
+        }
+    }
+
+    /// Whether the peer has sent something for that layer only since the last call or the last bytes for above.
+    pub(crate) fn take_sign_of_life(&mut self) -> bool {
+        self.layers
+            .as_mut()
+            .is_some_and(|layers| layers.take_sign_of_life())
     }
 
     /// Makes the kernel probe the machine of a silent peer from now on.

@@ -28,6 +28,10 @@ pub(super) const TARGET: Target = Target {
         b"\x82\x81",
         b"\x82\xfe",
         b"\x82\xff",
+        b"\x02\x81",
+        b"\0\x80",
+        b"\0\x81",
+        b"\x80\x81",
         b"\x88\x80",
         b"\x89\x84",
         b"\x8a\x80",
@@ -57,15 +61,50 @@ fn drive(number: u8, bytes: &[u8], mut cut: impl FnMut() -> usize) -> Deeds {
     let mut conversation = start(number);
     let mut above = Vec::new();
     let mut rest = bytes;
-    while !rest.is_empty() {
+    let mut error = None;
+    while !rest.is_empty() && error.is_none() {
         let (piece, after) = rest.split_at(cut().clamp(1, rest.len()));
         match conversation.input(piece) {
             Ok(bytes) => above.extend(bytes),
-            Err(error) => return (above, Some(error.to_string()), conversation.output()),
+            Err(why) => error = Some(why.to_string()),
         }
         rest = after;
     }
-    (above, None, conversation.output())
+    let is_ws = number % 5 < 4;
+    let above = if is_ws { joined(&above) } else { above };
+    (above, error, conversation.output())
+}
+
+/// The bytes for above without the headers between the pieces of a frame, whose number depends on how the input was cut.
+/// The length of a frame comes after it, so that the beginning of the input has the beginning of these bytes.
+fn joined(above: &[u8]) -> Vec<u8> {
+    // A greeting of ZMTP, if there is one.
+    let greeting = if above.first() == Some(&0xff) { 64 } else { 0 };
+    let (greeting, mut rest) = above.split_at(greeting.min(above.len()));
+    let (mut all, mut begun) = (greeting.to_vec(), None);
+    while let Some((&flags, after)) = rest.split_first() {
+        let (start, length) = match after.first_chunk() {
+            Some(length) if flags & 2 != 0 => (9, u64::from_be_bytes(*length)),
+            _ => (2, after.first().copied().unwrap_or_default().into()),
+        };
+        let size = usize::try_from(length & !(1 << 63)).unwrap_or(usize::MAX);
+        let body = rest.get(start..).unwrap_or_default();
+        let body = &body[..size.min(body.len())];
+        let before = begun.take().unwrap_or_else(|| {
+            all.push(flags);
+            0
+        });
+        all.extend(body);
+        if body.len() < size {
+            break;
+        }
+        match length >> 63 {
+            0 => all.extend((before + size).to_be_bytes()),
+            _ => begun = Some(before + size),
+        }
+        rest = &rest[start + size..];
+    }
+    all
 }
 
 fn run(input: &[u8]) {
@@ -118,12 +157,27 @@ fn seeds() -> Vec<Vec<u8>> {
     let request = "GET / HTTP/1.1\r\nHost: h\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\nSec-WebSocket-Protocol: ZWS2.0/NULL\r\nSec-WebSocket-Version: 13\r\n\r\n";
     let answer = "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Accept: x\r\nSec-WebSocket-Protocol: ZWS2.0/NULL\r\n\r\n";
     let long = [&[0x82, 126, 1, 0][..], &[0; 256]].concat();
+    let fragments = |first: u8| {
+        let mask = if first > 0 { &mask[..] } else { b"" };
+        [
+            (2, &b"\0ab"[..]),
+            (0, b""),
+            (0x89, b"hi"),
+            (0, b"c"),
+            (0x80, b"de"),
+        ]
+        .iter()
+        .flat_map(|(opcode, body)| [&[*opcode, first | body.len() as u8], mask, body].concat())
+        .collect::<Vec<u8>>()
+    };
     vec![
         [b"\0", request.as_bytes(), &frames(0x80), &ping(0x80)].concat(),
         [b"\x01", answer.as_bytes()].concat(),
         [b"\x01", &b"HTTP/1.1 403 No\r\n\r\n"[..]].concat(),
         [&[2], &frames(0x80)[..], &ping(0x80), b"\x88\x80\0\0\0\0"].concat(),
         [&[3], &frames(0)[..], &ping(0), &long, b"\x88\0"].concat(),
+        [&[2], &fragments(0x80)[..], &frames(0x80)].concat(),
+        [&[3], &fragments(0)[..], &frames(0)].concat(),
         b"\x04\x05\x02\x01\0\x05\0\0\x01\x7f\0\0\x01\0\x50rest".to_vec(),
         b"\x04\x05\0\x05\0\0\x03\x01h\0\x50rest".to_vec(),
         b"\x04\x05\0\x05\x05\0\x04".to_vec(),

@@ -368,7 +368,7 @@ impl Engine {
                 .saturating_add(cipher.overhead() as u64);
         }
         self.decoder.set_limits(limits);
-        if info.version.0 >= 3 {
+        if info.version.0 >= 3 || self.config.carrier_pings {
             self.heartbeat.start(self.now);
         }
         self.watch.start(self.now);

@@ -230,10 +230,7 @@ impl Engine {
     pub(super) fn handle_heartbeat(&mut self) {
         match self.heartbeat.handle_timeout(self.now, self.dry) {
             Beat::Rest => {}
-            Beat::Ping => {
-                self.traffic.owed_ping = true;
-                self.send_owed();
-            }
+            Beat::Ping => self.ping(),
             Beat::Expired => self.close(CloseReason::HeartbeatTimeout),
         }
     }
@@ -243,16 +240,24 @@ impl Engine {
             return;
         }
         // Peers of an earlier version may not know the command.
-        let understands = self.traffic.version >= (3, 1);
+        let understands = self.config.carrier_pings || self.traffic.version >= (3, 1);
         self.doubt = match self.watch.handle_timeout(self.now) {
             Look::Rest => return,
             Look::Ask => Some(understands),
             Look::Doubt => Some(false),
         };
         if self.doubt == Some(true) {
-            self.traffic.owed_ping = true;
-            self.send_owed();
+            self.ping();
         }
+    }
+
+    fn ping(&mut self) {
+        if self.config.carrier_pings {
+            self.carrier_ping = true;
+            return;
+        }
+        self.traffic.owed_ping = true;
+        self.send_owed();
     }
 
     /// Sends heartbeats, unless a message is incomplete or the peer does not read.

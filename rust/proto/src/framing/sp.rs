@@ -9,8 +9,6 @@ use crate::sp::Mapping;
 const INLINE: u8 = 1;
 /// Bytes of a header without a type.
 pub(crate) const HEADER: usize = 8;
-/// The bit of a length that says that another piece of the message follows.
-const MORE: u8 = 0x80;
 
 /// The header at the front of `data`; `None` if it is incomplete.
 pub(crate) fn parse_header(data: &[u8], mapping: Mapping) -> Result<Option<Header>, ProtocolError> {
@@ -24,17 +22,13 @@ pub(crate) fn parse_header(data: &[u8], mapping: Mapping) -> Result<Option<Heade
         }
         _ => data,
     };
-    let Some(mut size) = rest.first_chunk().copied() else {
+    let Some(size) = rest.first_chunk() else {
         return Ok(None);
     };
-    let more = mapping == Mapping::Pieces && size[0] & MORE != 0;
-    if more {
-        size[0] &= !MORE;
-    }
     Ok(Some(Header {
         len: size.len() + usize::from(typed),
-        size: long_length(size)?,
-        more,
+        size: long_length(*size)?,
+        more: false,
         command: false,
     }))
 }
@@ -85,13 +79,6 @@ mod tests {
             parse_header(b"\x02", Mapping::Typed),
             Err(ProtocolError::MessageType(2))
         );
-    }
-
-    #[test]
-    fn a_piece_says_whether_another_one_follows() {
-        let piece = parse_header(b"\x80\0\0\0\0\0\0\x05", Mapping::Pieces);
-        let piece = piece.unwrap().unwrap();
-        assert_eq!((piece.len, piece.size, piece.more), (8, 5, true));
     }
 
     #[test]

@@ -5,7 +5,7 @@ use crate::error::ProtocolError;
 
 const MORE: u8 = 0x01;
 /// In place of a length, announces one of eight bytes.
-const LONG: u8 = 0xff;
+pub(crate) const LONG: u8 = 0xff;
 
 /// The header at the front of `data` in the framing of ZMTP 1.0; `None` if it is incomplete.
 pub(crate) fn parse_header(data: &[u8]) -> Result<Option<Header>, ProtocolError> {

@@ -4,7 +4,7 @@ use super::{Header, long_length};
 use crate::error::ProtocolError;
 
 pub(crate) const MORE: u8 = 0x01;
-const LONG: u8 = 0x02;
+pub(crate) const LONG: u8 = 0x02;
 pub(crate) const COMMAND: u8 = 0x04;
 
 /// The longest header, in bytes.

@@ -11,7 +11,7 @@ use crate::options::Options;
 /// The greetings of ZMTP 3 and 1.0, which ZWS does not have.
 const GREETING: usize = 64;
 const OLD_GREETING: usize = 12;
-/// The length in the header of a message that another piece follows.
+/// The bit of a length that says that another piece of the frame follows.
 const PIECE: u64 = 1 << 63;
 /// Flags of ZMTP.
 const ZMTP_MORE: u8 = 1;
@@ -56,12 +56,18 @@ impl Dialect {
     /// The dialects that a server with this one accepts, the best first. A socket without a mechanism needs none.
     pub(super) fn accepted(self) -> impl Iterator<Item = Dialect> {
         let bare = match self {
-            Dialect::Zws(name, ours) if name == mechanisms::none().name => {
+            // Without commands, a peer cannot join a group.
+            Dialect::Zws(name, ours) if name == mechanisms::none().name && !ours.has_groups() => {
                 Some(Dialect::Bare(ours))
             }
             _ => None,
         };
         [Some(self), bare].into_iter().flatten()
+    }
+
+    /// Whether there are commands beside messages.
+    pub(super) fn has_commands(self) -> bool {
+        matches!(self, Dialect::Zws(..))
     }
 
     /// Whether messages begin with a byte of flags.
@@ -134,6 +140,26 @@ impl Dialect {
         }
     }
 
+    /// Begins a piece of a frame with these flags of ZWS, whose size is not known yet.
+    pub(super) fn put_piece(self, flags: u8, output: &mut Vec<u8>) {
+        // A size that needs the long form of the header.
+        self.put_header(flags, PIECE - 1, output);
+    }
+
+    /// Ends the piece at the front of `piece`, where [`put_piece`](Self::put_piece) has put its header.
+    pub(super) fn end_piece(self, is_last: bool, piece: &mut [u8]) {
+        let before = match self {
+            Dialect::Zws(..) | Dialect::Bare(_) => 1,
+            Dialect::Sp(_) => 0,
+        };
+        // In ZMTP 1.0, the flags follow the length, which counts them.
+        let Some((length, rest)) = piece[before..].split_first_chunk_mut::<8>() else {
+            return;
+        };
+        let more = if is_last { 0 } else { PIECE };
+        *length = (rest.len() as u64 | more).to_be_bytes();
+    }
+
     /// The flags of ZWS and the size of a frame with this header from the engine; `None` if it is incomplete.
     pub(super) fn parse_header(self, header: &[u8]) -> Option<(u8, u64)> {
         let (&first, rest) = header.split_first()?;
@@ -164,12 +190,6 @@ impl Dialect {
             Dialect::Sp(_) => Some((0, u64::from_be_bytes(*header.first_chunk()?))),
         }
     }
-}
-
-/// The header of a piece of a message of SP.
-pub(super) fn piece(size: usize, is_last: bool) -> [u8; 8] {
-    let more = if is_last { 0 } else { PIECE };
-    (size as u64 | more).to_be_bytes()
 }
 
 /// The type of the peer. Over SP, each type has one for its peers.

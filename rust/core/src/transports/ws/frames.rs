@@ -1,5 +1,5 @@
-//! The frames of WebSocket (RFC 6455, section 5), as far as they are used: a binary message of ZWS 2.0 is one frame of
-//! ZMTP, whose flags are its first byte. Over SP, it is a message as it is, which may have several frames.
+//! The frames of WebSocket (RFC 6455, section 5), as far as they are used. A binary message is a frame of ZMTP, whose
+//! flags are its first byte, or a message of SP. Either may arrive in several frames of WebSocket, its fragments.
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::sys::errno;
@@ -52,24 +52,22 @@ impl Mask {
 /// The start of a received frame.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Start {
-    /// A frame of ZMTP, with its flags.
-    Frame { flags: u8, size: u64, mask: Mask },
-    /// A piece of a message that has no flags.
-    Piece {
+    /// A message, or a fragment of one.
+    Data {
         is_first: bool,
         is_last: bool,
         size: u64,
         mask: Mask,
     },
     /// A control frame.
-    Control { opcode: u8, size: u64, mask: Mask },
+    Control { opcode: u8, size: usize, mask: Mask },
 }
 
-/// Parses the start of a frame; `None` if it is incomplete. Messages either have flags, as in ZWS, or may be in pieces.
+/// Parses the start of a frame; `None` if it is incomplete.
 ///
 /// # Errors
 /// If such a frame is not allowed.
-pub(super) fn parse(bytes: &[u8], is_masked: bool, has_flags: bool) -> Result<Option<Start>> {
+pub(super) fn parse(bytes: &[u8], is_masked: bool) -> Result<Option<Start>> {
     let wrong = |why: &str| Error::with(ErrorKind::Os(errno::PROTOCOL), format!("the peer {why}"));
     let Some((&[first, second], rest)) = bytes.split_first_chunk() else {
         return Ok(None);
@@ -77,11 +75,6 @@ pub(super) fn parse(bytes: &[u8], is_masked: bool, has_flags: bool) -> Result<Op
     let opcode = first & 0x0f;
     let is_control = (CLOSE..=PONG).contains(&opcode);
     let is_last = first & FINAL != 0;
-    if has_flags && (!is_last || opcode == CONTINUATION) {
-        return Err(wrong(
-            "sends a message in fragments, which ZWS 2.0 does not allow",
-        ));
-    }
     if is_control && !is_last {
         return Err(wrong("sends a control frame in fragments"));
     }
@@ -115,36 +108,26 @@ pub(super) fn parse(bytes: &[u8], is_masked: bool, has_flags: bool) -> Result<Op
         },
         short => (u64::from(short), rest),
     };
-    if size >> 63 != 0 || has_flags && !is_control && size == 0 {
+    if size >> 63 != 0 {
         return Err(wrong("sends a message of an impossible length"));
     }
-    let (mask, rest) = match (is_masked, rest.split_first_chunk()) {
-        (false, _) => (Mask::default(), rest),
-        (true, Some((mask, rest))) => (Mask(*mask), rest),
+    let mask = match (is_masked, rest.first_chunk()) {
+        (false, _) => Mask::default(),
+        (true, Some(mask)) => Mask(*mask),
         (true, None) => return Ok(None),
     };
-    if is_control {
-        return Ok(Some(Start::Control { opcode, size, mask }));
-    }
-    if !has_flags {
-        return Ok(Some(Start::Piece {
+    Ok(Some(match is_control {
+        true => Start::Control {
+            opcode,
+            size: short.into(),
+            mask,
+        },
+        false => Start::Data {
             is_first: opcode == BINARY,
             is_last,
             size,
             mask,
-        }));
-    }
-    let Some(flags) = rest.first() else {
-        return Ok(None);
-    };
-    let flags = flags ^ mask.0[0];
-    if flags & !(MORE | COMMAND) != 0 {
-        return Err(wrong("sets flags that ZWS 2.0 does not have"));
-    }
-    Ok(Some(Start::Frame {
-        flags,
-        size: size - 1,
-        mask,
+        },
     }))
 }
 

@@ -6,7 +6,9 @@
 
 mod dialect;
 mod frames;
+mod inlet;
 mod layer;
+mod outlet;
 mod upgrade;
 
 use std::os::fd::BorrowedFd;

@@ -241,12 +241,18 @@ fn pings_are_answered_and_the_end_is_returned() {
 #[test]
 fn frames_that_zws_does_not_have_are_refused() {
     for (frame, words) in [
-        (&b"\x02\x81"[..], "in fragments"),
-        (b"\x81\x81", "sends text"),
+        (&b"\x81\x81"[..], "sends text"),
         (b"\xc2\x81", "extension"),
         (b"\x82\x01", "does not mask"),
         (b"\x89\xfe", "control frame of more"),
-        (b"\x82\x80\0\0\0\0", "impossible length"),
+        (b"\x82\x80\0\0\0\0", "without flags"),
+        (b"\x02\x80\0\0\0\0\x80\x80\0\0\0\0", "without flags"),
+        (b"\x80\x81\0\0\0\0\0", "has not begun"),
+        (
+            b"\x02\x81\0\0\0\0\0\x02\x81\0\0\0\0\0",
+            "in the middle of another",
+        ),
+        (b"\x02\x80\0\0\0\0\0\x81\0\0\0\0\x04", "flags"),
         (
             b"\x82\xff\xff\xff\xff\xff\xff\xff\xff\xff\0\0\0\0",
             "impossible length",
@@ -259,6 +265,167 @@ fn frames_that_zws_does_not_have_are_refused() {
     }
     let error = open(usize::MAX).0.handle_input(b"\x82\x81").unwrap_err();
     assert!(error.to_string().contains("masks its frames"), "{error}");
+}
+
+/// A frame of a client, masked with zeros.
+fn frame(first: u8, payload: &[u8]) -> Vec<u8> {
+    let mut frame = vec![first];
+    match payload.len() {
+        size @ ..126 => frame.push(0x80 | size as u8),
+        size => {
+            frame.push(0x80 | 127);
+            frame.extend((size as u64).to_be_bytes());
+        }
+    }
+    [&frame, &[0; 4][..], payload].concat()
+}
+
+/// The frames of ZMTP in the bytes for above, whose pieces are joined: their flags and bodies. `flags` is where a long
+/// header has them.
+fn joined(mut bytes: &[u8], flags: usize) -> Vec<(u8, Vec<u8>)> {
+    let (mut all, mut begun) = (Vec::new(), Vec::new());
+    while !bytes.is_empty() {
+        let header = u64::from_be_bytes(*bytes[1..].first_chunk().unwrap());
+        let start = if flags == 0 { 9 } else { 10 };
+        let size = (header & !(1 << 63)) as usize - usize::from(flags != 0);
+        begun.extend_from_slice(&bytes[start..start + size]);
+        let own = bytes[flags] & 5;
+        bytes = &bytes[start + size..];
+        if header >> 63 == 0 {
+            all.push((own, std::mem::take(&mut begun)));
+        }
+    }
+    assert!(begun.is_empty());
+    all
+}
+
+#[test]
+fn a_message_in_fragments_arrives_in_pieces_of_one_frame() {
+    let body: Vec<u8> = (0..100_000).map(|n| (n % 251) as u8).collect();
+    let whole = [&[1], &body[..]].concat();
+    let sent = [
+        // Empty fragments, the flags alone, control frames in between, and a command in fragments.
+        frame(2, b""),
+        frame(0, &whole[..1]),
+        frame(0x89, b"ping"),
+        frame(0, &whole[1..70_000]),
+        frame(0, b""),
+        frame(0x8a, b""),
+        frame(0, &whole[70_000..]),
+        frame(0x80, b""),
+        frame(2, b"\0sma"),
+        frame(0x80, b"ll"),
+        frame(2, b"\0"),
+        frame(0x80, b""),
+    ]
+    .concat();
+    let expected = [(1, body), (0, b"small".to_vec()), (0, Vec::new())];
+    for cut in [1, 7, 1000, usize::MAX] {
+        for (dialect, flags) in [("ZWS2.0/NULL", 0), ("ZWS2.0", 9)] {
+            let request = upgrade::request("h", "", "dGhlIHNhbXBsZSBub25jZQ==", NULL);
+            let mut server = WsLayer::server("", NULL);
+            let request = request.replace("ZWS2.0/NULL", dialect);
+            server.handle_input(request.as_bytes()).unwrap();
+            server.transmitted(server.poll_transmit().len());
+            let mut greeting = Vec::with_capacity(100);
+            server.poll_input(&mut greeting).unwrap();
+            let mut above = Vec::new();
+            for bytes in sent.chunks(cut) {
+                server.handle_input(bytes).unwrap();
+                while server.has_input() {
+                    let mut buffer = Vec::with_capacity(1000);
+                    server.poll_input(&mut buffer).unwrap();
+                    above.extend(buffer);
+                }
+            }
+            assert!(joined(&above, flags) == expected, "{cut} {dialect}");
+            assert_eq!(server.poll_transmit(), b"\x8a\x04ping");
+        }
+    }
+}
+
+#[test]
+fn a_message_has_a_limited_number_of_empty_fragments() {
+    let mut server = open(usize::MAX).1;
+    server.handle_input(b"\x02\x80\0\0\0\0").unwrap();
+    let empty = b"\0\x80\0\0\0\0".repeat(1023);
+    server.handle_input(&empty).unwrap();
+    let error = server.handle_input(&empty).unwrap_err().to_string();
+    assert!(error.contains("too many empty fragments"), "{error}");
+    assert!(!server.has_input());
+}
+
+#[test]
+fn a_control_frame_waits_for_the_end_of_a_message() {
+    let (mut client, mut server) = open(usize::MAX);
+    let header = b"\x02\0\0\0\0\0\0\x03\xe8";
+    assert_eq!(write(&mut server, &[&header[..], &[7; 400]].concat()), 409);
+    // Two pings: only the last one has to be answered.
+    for ping in [b"\x89\x81\0\0\0\0a", b"\x89\x81\0\0\0\0b"] {
+        server.handle_input(ping).unwrap();
+    }
+    server.ping();
+    assert_eq!(server.poll_transmit().len(), 5 + 400);
+    write(&mut server, &[7; 600]);
+    write(&mut server, b"\0\x01x");
+    let sent = server.poll_transmit()[5 + 1000..].to_vec();
+    assert_eq!(sent, b"\x8a\x01b\x89\0\x82\x02\0x");
+    let arrived = pass(&mut server, &mut client, 100).unwrap();
+    assert_eq!(arrived.len(), 9 + 1000 + 3);
+    // There is no place for the end of the connection in the middle of a message.
+    write(&mut server, &[&header[..], &[7; 400]].concat());
+    server.finish();
+    assert_eq!(server.poll_transmit().len(), 5 + 400);
+}
+
+#[test]
+fn pings_are_answered_although_the_peer_has_read_nothing_for_a_while() {
+    let (_, mut server) = open(usize::MAX);
+    let header = b"\x02\0\0\0\0\0\0\xff\xfb";
+    write(&mut server, &[&header[..], &[7; 65_531]].concat());
+    assert_eq!(write(&mut server, b"\0\x01x"), 0);
+    let waiting = server.poll_transmit().len();
+    server.handle_input(b"\x89\x80\0\0\0\0").unwrap();
+    server.ping();
+    assert_eq!(server.poll_transmit().len(), waiting);
+    server.transmitted(waiting);
+    assert_eq!(server.poll_transmit(), b"\x8a\0\x89\0");
+}
+
+#[test]
+fn an_answer_to_a_ping_is_a_sign_of_life() {
+    let (mut client, mut server) = open(usize::MAX);
+    assert!(!client.take_sign_of_life());
+    client.ping();
+    pass(&mut client, &mut server, 1).unwrap();
+    pass(&mut server, &mut client, 1).unwrap();
+    for layer in [&mut client, &mut server] {
+        assert!(layer.take_sign_of_life());
+        assert!(!layer.take_sign_of_life());
+    }
+    // Bytes for above are one themselves.
+    client.ping();
+    write(&mut client, b"\0\x01x");
+    assert_eq!(pass(&mut client, &mut server, 100).unwrap(), b"\0\x01x");
+    assert!(!server.take_sign_of_life());
+}
+
+#[test]
+fn a_socket_with_groups_needs_a_mechanism() {
+    let request = upgrade::request("h", "", "dGhlIHNhbXBsZSBub25jZQ==", NULL);
+    let request = request.replace("ZWS2.0/NULL", "ZWS2.0");
+    let mut server = WsLayer::server("", Dialect::Zws("NULL", SocketType::Radio));
+    let error = server.handle_input(request.as_bytes()).unwrap_err();
+    assert!(
+        error.to_string().contains("expected ZWS2.0/NULL"),
+        "{error}"
+    );
+    // Other types do not, but there are no commands.
+    let mut server = WsLayer::server("", NULL);
+    server.handle_input(request.as_bytes()).unwrap();
+    let command = b"\x82\x86\0\0\0\0\x02\x04JOIN";
+    let error = server.handle_input(command).unwrap_err().to_string();
+    assert!(error.contains("sends a command"), "{error}");
 }
 
 #[test]
