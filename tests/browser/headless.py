@@ -38,16 +38,16 @@ def missing() -> str | None:
 
 
 class Browser:
-    """One window."""
+    """One window. `arguments` are further ones of Chromium's command line."""
 
-    def __init__(self) -> None:
+    def __init__(self, *arguments: str) -> None:
         self.driver = subprocess.Popen(
             [str(shutil.which(DRIVER)), "--port=0"], stdout=subprocess.PIPE, text=True
         )
         try:
             self.root = f"http://127.0.0.1:{self._port()}/session"
             binary = next(path for path in map(shutil.which, CHROMIUM) if path)
-            chrome = {"binary": binary, "args": list(ARGUMENTS)}
+            chrome = {"binary": binary, "args": [*ARGUMENTS, *arguments]}
             wanted = {"goog:chromeOptions": chrome, "timeouts": {"script": 1000 * PATIENCE}}
             capabilities = {"alwaysMatch": wanted}
             created = self._ask("POST", "", {"capabilities": capabilities})

@@ -1,5 +1,7 @@
 """Certificates for tests, made with the openssl command."""
 
+import base64
+import hashlib
 import shutil
 import subprocess
 from pathlib import Path
@@ -33,5 +35,14 @@ class Authority:
         return certificate, key
 
 
-def openssl(*words: str | Path) -> None:
-    subprocess.run(["openssl", *map(str, words)], check=True, capture_output=True)
+def fingerprint(certificate: Path) -> str:
+    """The SHA-256 of the public key in a certificate, in base64."""
+    key = openssl("x509", "-in", certificate, "-pubkey", "-noout")
+    der = openssl("pkey", "-pubin", "-outform", "der", text=key)
+    return base64.b64encode(hashlib.sha256(der).digest()).decode()
+
+
+def openssl(*words: str | Path, text: bytes = b"") -> bytes:
+    """Runs the command on a text, and returns its output."""
+    command = ["openssl", *map(str, words)]
+    return subprocess.run(command, check=True, capture_output=True, input=text).stdout

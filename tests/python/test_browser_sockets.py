@@ -1,10 +1,11 @@
-"""A page in a real browser as a peer over ws: ZWS 2.0 without a mechanism, and the scalability protocols."""
+"""A page in a real browser as a peer over ws and wss: ZWS 2.0 without a mechanism, and the scalability protocols."""
 
 import json
 import sys
 from pathlib import Path
 
 import pytest
+from certificates import Authority, fingerprint
 from support import PATIENCE
 
 ROOT = Path(__file__).parents[2]
@@ -21,12 +22,26 @@ PAGE = (ROOT / "tests" / "browser" / "sockets.html").as_uri()
 
 
 def a_cell(types, **more):
-    return pytest.mark.cell(transport="ws", types=types, peer="Chromium", **more)
+    return pytest.mark.cell(transport="{transport}", types=types, peer="Chromium", **more)
+
+
+@pytest.fixture(params=["ws", "wss"])
+def transport(request):
+    return request.param
 
 
 @pytest.fixture(scope="module")
-def browser():
-    browser = headless.Browser()
+def identity(tmp_path_factory):
+    """A certificate that no browser knows, and its key."""
+    authority = Authority(tmp_path_factory.mktemp("certificates"))
+    return authority.issue("server", "IP:127.0.0.1")
+
+
+@pytest.fixture(scope="module")
+def browser(identity):
+    """A browser that accepts this certificate."""
+    accepted = fingerprint(identity[0])
+    browser = headless.Browser(f"--ignore-certificate-errors-spki-list={accepted}")
     yield browser
     browser.close()
 
@@ -38,14 +53,15 @@ def page(browser):
 
 
 @pytest.fixture
-def bound(context):
+def bound(context, transport, identity):
     """Makes a bound socket; returns it with a string of JavaScript for its address."""
 
     def make(kind, **options):
         socket = context.socket(kind)
+        socket.tls_certificate, socket.tls_key = map(bytes, identity)
         for name, value in options.items():
             setattr(socket, name, value)
-        socket.bind("ws://127.0.0.1:*/feed")
+        socket.bind(f"{transport}://127.0.0.1:*/feed")
         return socket, json.dumps(socket.last_endpoint.decode())
 
     return make
@@ -74,8 +90,8 @@ def test_a_page_asks(zmq, page, bound):
     rep, url = bound(zmq.REP)
     page.run(f"peer = zws({url})")
     until(page, "peer.isReady()", True)
-    # Chromium sends messages above 128 KiB in fragments, which ZWS does not allow.
-    big = "x" * 130_000
+    # Chromium sends messages above 128 KiB in fragments.
+    big = "x" * 1_000_000
     for number, body in enumerate(("one", "two", big)):
         page.run(f"peer.request({json.dumps(body)})")
         assert rep.recv_string() == body
@@ -83,6 +99,27 @@ def test_a_page_asks(zmq, page, bound):
         until(page, "peer.inbox.length", number + 1)
     assert page.run("return peer.inbox[1]") == "/TWO"
     assert page.run("return peer.inbox[2].length") == 1 + len(big)
+
+
+def test_a_page_that_sends_too_much_is_disconnected(zmq, page, bound):
+    pull, url = bound(zmq.PULL, maxmsgsize=200_000)
+    page.run(f"peer = zws({url})")
+    until(page, "peer.isReady()", True)
+    page.run("peer.send('x'.repeat(200_000))")
+    assert len(pull.recv()) == 200_000
+    page.run("peer.send('x'.repeat(200_001))")
+    until(page, "peer.socket.ended", 1006)
+    assert pull.stats()["dropped"]["too_large"] == 1
+
+
+def test_a_page_answers_heartbeats(zmq, page, bound):
+    pull, url = bound(zmq.PULL, heartbeat_ivl=50, heartbeat_timeout=2000)
+    with pull.monitor_events(zmq.EVENT_DISCONNECTED, timeout=3000) as events:
+        page.run(f"peer = zws({url})")
+        until(page, "peer.isReady()", True)
+        assert next(events, None) is None
+    page.run("peer.send('still here')")
+    assert pull.recv() == b"still here"
 
 
 @a_cell("REP REQ", sp=True)
