@@ -400,6 +400,27 @@ mod tests {
         assert_eq!(rig.dropped(DropReason::Stale), 1);
     }
 
+    /// The other context reads it, because its own survey goes on.
+    #[test]
+    fn a_late_answer_that_another_context_reads_is_dropped() {
+        let mut rig = Rig::new(&SURVEYOR);
+        let id = rig.accept("");
+        rig.send(["over?"]).unwrap();
+        let over = number(&mut rig, id);
+        let due = rig.pattern.poll_timeout().unwrap();
+        rig.set(PatternOption::SurveyTimeout(None)).unwrap();
+        rig.pattern.enter(1);
+        rig.send(["going on?"]).unwrap();
+        let going_on = number(&mut rig, id);
+        rig.handle_timeout(due);
+        answer(&mut rig, id, &over, "late");
+        answer(&mut rig, id, &going_on, "in time");
+        assert_eq!(rig.recv_all(), ["in time"]);
+        assert_eq!(rig.dropped(DropReason::Stale), 1);
+        rig.pattern.enter(0);
+        assert_eq!(rig.recv(), Err(ErrorKind::TimedOut));
+    }
+
     #[test]
     fn answers_that_no_context_takes_count_for_the_mark_and_stop_no_other_context() {
         let mut rig = Rig::with_hwm(&SURVEYOR, 4);
