@@ -63,11 +63,11 @@ pub(super) enum Start {
     Control { opcode: u8, size: usize, mask: Mask },
 }
 
-/// Parses the start of a frame; `None` if it is incomplete.
+/// Parses the start of a frame. Returns it and its length; `None` if it is incomplete.
 ///
 /// # Errors
 /// If such a frame is not allowed.
-pub(super) fn parse(bytes: &[u8], is_masked: bool) -> Result<Option<Start>> {
+pub(super) fn parse(bytes: &[u8], is_masked: bool) -> Result<Option<(Start, usize)>> {
     let wrong = |why: &str| Error::with(ErrorKind::Os(errno::PROTOCOL), format!("the peer {why}"));
     let Some((&[first, second], rest)) = bytes.split_first_chunk() else {
         return Ok(None);
@@ -111,12 +111,12 @@ pub(super) fn parse(bytes: &[u8], is_masked: bool) -> Result<Option<Start>> {
     if size >> 63 != 0 {
         return Err(wrong("sends a message of an impossible length"));
     }
-    let mask = match (is_masked, rest.first_chunk()) {
-        (false, _) => Mask::default(),
-        (true, Some(mask)) => Mask(*mask),
+    let (mask, rest) = match (is_masked, rest.split_first_chunk()) {
+        (false, _) => (Mask::default(), rest),
+        (true, Some((mask, rest))) => (Mask(*mask), rest),
         (true, None) => return Ok(None),
     };
-    Ok(Some(match is_control {
+    let start = match is_control {
         true => Start::Control {
             opcode,
             size: short.into(),
@@ -128,7 +128,8 @@ pub(super) fn parse(bytes: &[u8], is_masked: bool) -> Result<Option<Start>> {
             size,
             mask,
         },
-    }))
+    };
+    Ok(Some((start, bytes.len() - rest.len())))
 }
 
 /// Adds the start of a frame with these flags and this many bytes of body, which has to be masked from offset 1 on.

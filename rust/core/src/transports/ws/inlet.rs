@@ -92,14 +92,14 @@ impl Inlet {
     /// # Errors
     /// If the peer does not follow the protocol.
     pub(super) fn decode(&mut self, bytes: &mut &[u8]) -> Result<Option<Control>> {
+        // A buffer that grew step by step would be copied at each step.
+        self.ready.reserve(bytes.len());
         while !bytes.is_empty() {
             match &mut self.state {
                 State::Start => {
-                    self.head.extend(take(bytes, 1));
-                    let Some(start) = frames::parse(&self.head, self.from_client)? else {
+                    let Some(start) = self.next_start(bytes)? else {
                         continue;
                     };
-                    self.head.clear();
                     self.start(start)?;
                 }
                 State::Flags { left, mask } => {
@@ -135,6 +135,22 @@ impl Inlet {
             }
         }
         Ok(None)
+    }
+
+    /// Takes the start of a frame, or what there is of it.
+    fn next_start(&mut self, bytes: &mut &[u8]) -> Result<Option<Start>> {
+        if self.head.is_empty()
+            && let Some((start, length)) = frames::parse(bytes, self.from_client)?
+        {
+            take(bytes, length as u64);
+            return Ok(Some(start));
+        }
+        self.head.extend(take(bytes, 1));
+        let parsed = frames::parse(&self.head, self.from_client)?;
+        if parsed.is_some() {
+            self.head.clear();
+        }
+        Ok(parsed.map(|(start, _)| start))
     }
 
     /// All bytes of a read are taken, so the piece of this read is complete.

@@ -197,6 +197,8 @@ impl Layer for WsLayer {
         if self.inlet.is_none() || self.has_ended() {
             return 0;
         }
+        self.outlet
+            .reserve(slices.iter().map(|slice| slice.len()).sum());
         let mut taken = 0;
         for slice in slices {
             let count = self.outlet.encode(slice);

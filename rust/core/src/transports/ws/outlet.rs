@@ -11,6 +11,8 @@ const WAITING_MAX: usize = 64 * 1024;
 const SPARE_MAX: usize = 4096;
 /// The longest frame of a message that may be in pieces. nng sends such frames, and accepts up to 1 MiB.
 const PIECE_MAX: u64 = 64 * 1024;
+/// The longest header of a frame of the engine: that of ZMTP 1.0, with a size of eight bytes and flags.
+const HEADER_MAX: usize = 10;
 /// The number of masks that are made at a time.
 const MASKS: usize = 32;
 
@@ -70,8 +72,10 @@ enum State {
     Greeting {
         left: usize,
     },
+    /// The first `len` bytes of a header.
     Header {
-        bytes: Vec<u8>,
+        bytes: [u8; HEADER_MAX],
+        len: usize,
     },
     /// `left` bytes of a frame, and the rest of the message after it.
     Body {
@@ -84,7 +88,10 @@ enum State {
 
 impl State {
     fn header() -> State {
-        State::Header { bytes: Vec::new() }
+        State::Header {
+            bytes: [0; HEADER_MAX],
+            len: 0,
+        }
     }
 }
 
@@ -144,6 +151,12 @@ impl Outlet {
         }
     }
 
+    /// Makes room for this many bytes from above.
+    pub(super) fn reserve(&mut self, bytes: usize) {
+        // A buffer that grew step by step would be copied at each step.
+        self.outgoing.reserve(bytes.min(WAITING_MAX));
+    }
+
     /// Takes bytes from above, as far as there is room. Returns how many.
     pub(super) fn encode(&mut self, bytes: &[u8]) -> usize {
         let mut rest = bytes;
@@ -162,10 +175,15 @@ impl Outlet {
                         self.state = State::header();
                     }
                 }
-                State::Header { bytes } => {
-                    bytes.push(rest[0]);
-                    rest = &rest[1..];
-                    if let Some((flags, size)) = self.dialect.parse_header(bytes) {
+                State::Header { bytes, len } => {
+                    let mut header = None;
+                    while header.is_none() && *len < HEADER_MAX && !rest.is_empty() {
+                        bytes[*len] = rest[0];
+                        *len += 1;
+                        rest = &rest[1..];
+                        header = self.dialect.parse_header(&bytes[..*len]);
+                    }
+                    if let Some((flags, size)) = header {
                         let Ok(state) = self.begin(flags, size) else {
                             break;
                         };
