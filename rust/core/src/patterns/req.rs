@@ -7,8 +7,6 @@
 //! next peer, or over the next connection. A request that may have arrived is not sent again, because its peer may have
 //! acted on it.
 
-use std::hash::{BuildHasher, RandomState};
-
 use zeroxide_proto::frame::Frame;
 use zeroxide_proto::message::Message;
 use zeroxide_proto::socket_type::SocketType;
@@ -19,6 +17,7 @@ use crate::patterns::load_balancer::LoadBalancer;
 use crate::patterns::pipe_set::{DropReason, PipeSet};
 use crate::patterns::{Dialogue, Pattern, PatternSpec, Priority, Turns};
 use crate::pipe::PipeId;
+use crate::sys::chance;
 
 /// The maximum size of a request that is kept in case it does not arrive. It is a copy, because memory lent by the
 /// program must be released before the reply.
@@ -92,7 +91,7 @@ impl Req {
             outbound: LoadBalancer::default(),
             waiting: None,
             // Replies to requests of an earlier run of this program must not match.
-            next_number: RandomState::new().hash_one(0) as u32,
+            next_number: chance::number() as u32,
             correlate: false,
             relaxed: false,
             probe_router: false,

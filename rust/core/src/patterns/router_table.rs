@@ -1,7 +1,6 @@
 //! The routing ids of ROUTER and STREAM, and the numbers of SERVER and PEER.
 
 use std::collections::HashMap;
-use std::hash::{BuildHasher, RandomState};
 
 use bytes::Bytes;
 use zeroxide_proto::frame::Frame;
@@ -9,6 +8,7 @@ use zeroxide_proto::frame::Frame;
 use crate::error::{Error, ErrorKind, Result};
 use crate::patterns::pipe_set::slot_index;
 use crate::pipe::PipeId;
+use crate::sys::chance;
 
 /// The maximum length of a routing id.
 const LONGEST: usize = 255;
@@ -49,7 +49,7 @@ impl RouterTable {
         RouterTable {
             routes: HashMap::new(),
             names: Vec::new(),
-            next_automatic: RandomState::new().hash_one(0) as u32,
+            next_automatic: chance::number() as u32,
             reserved: None,
         }
     }

@@ -1,6 +1,6 @@
 //! The inside of a socket: its state, the lock around it, and its phase.
 
-use std::collections::{HashMap, HashSet, VecDeque};
+use std::collections::{BTreeMap, HashSet, VecDeque};
 use std::time::Duration;
 
 use zeroxide_proto::socket_type::SocketType;
@@ -71,8 +71,8 @@ pub(super) struct State {
     /// Shared with the listeners and sessions that were created with these options.
     pub(super) options: Arc<Options>,
     pub(super) endpoints: Endpoints,
-    /// The bind or connect that each pipe came from.
-    pub(super) origins: HashMap<PipeId, Origin>,
+    /// The bind or connect that each pipe came from, in an order that is the same in every run.
+    pub(super) origins: BTreeMap<PipeId, Origin>,
     pub(super) totals: Totals,
     /// Pipes of peers that are gone, with messages left to receive.
     pub(super) unread: HashSet<PipeId>,
@@ -131,7 +131,7 @@ impl Core {
                 pipes: PipeSet::new(),
                 options: Arc::new(options),
                 endpoints: Endpoints::default(),
-                origins: HashMap::new(),
+                origins: BTreeMap::new(),
                 totals: Totals::default(),
                 unread: HashSet::new(),
                 returned: VecDeque::new(),

@@ -6,7 +6,6 @@
 //! of a request that waits for it is dropped.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::hash::{BuildHasher, RandomState};
 use std::time::{Duration, Instant};
 
 use zeroxide_proto::frame::Frame;
@@ -21,6 +20,7 @@ use crate::patterns::load_balancer::LoadBalancer;
 use crate::patterns::pipe_set::{DropReason, PipeSet};
 use crate::patterns::{Dialogue, Pattern, PatternSpec, Priority, Turns, single_part};
 use crate::pipe::PipeId;
+use crate::sys::chance;
 use crate::sys::clock;
 
 /// A request up to this size is copied, so that memory lent by the program is released before the reply. A larger one
@@ -72,7 +72,7 @@ impl Req {
             absent: LoadBalancer::default(),
             inbound: FairQueue::default(),
             // Replies to requests of an earlier run of this program must not match.
-            numbers: Numbers::new(RandomState::new().hash_one(0)),
+            numbers: Numbers::new(chance::number()),
             asked: BTreeMap::new(),
             current: BTreeMap::new(),
             deadlines: BTreeSet::new(),

@@ -1,7 +1,6 @@
 //! SURVEYOR: sends a survey to all its peers, and receives their answers until the deadline.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use std::hash::{BuildHasher, RandomState};
 use std::time::{Duration, Instant};
 
 use zeroxide_proto::message::Message;
@@ -15,7 +14,7 @@ use crate::patterns::fair_queue::FairQueue;
 use crate::patterns::pipe_set::{DropReason, PipeSet};
 use crate::patterns::{Dialogue, Pattern, PatternSpec, Priority, Turns, single_part};
 use crate::pipe::PipeId;
-use crate::sys::clock;
+use crate::sys::{chance, clock};
 
 struct Surveyor {
     /// The peers that are connected.
@@ -45,7 +44,7 @@ impl Surveyor {
             outbound: Distributor::default(),
             inbound: FairQueue::default(),
             // Answers to surveys of an earlier run of this program must not match.
-            numbers: Numbers::new(RandomState::new().hash_one(0)),
+            numbers: Numbers::new(chance::number()),
             surveys: BTreeMap::new(),
             current: BTreeMap::new(),
             deadlines: BTreeSet::new(),
