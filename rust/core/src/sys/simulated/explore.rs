@@ -34,8 +34,8 @@ pub enum Repeat {
     Seed(u64),
 }
 
-/// Runs `scenario` in many schedules. It may use [`spawn`](super::spawn), and everything that it starts has to end. Returns a
-/// digest of the last schedule, which is the same for the same seed.
+/// Runs `scenario` in many schedules. It may use [`spawn`](super::spawn), and everything that it starts has to end. Returns
+/// the [digest](super::digest()) of the last schedule, which is the same for the same seed.
 ///
 /// # Panics
 /// If a thread panics or waits forever; the seed is printed. If many descriptors stay open.

@@ -22,7 +22,7 @@ use std::fmt::Write;
 use std::time::{Duration, Instant};
 use std::{mem, ptr};
 
-use rustix::event::{PollFd, Timespec, poll};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use shuttle::sync::atomic::{AtomicU32, Ordering};
 use shuttle::thread::Thread;
 
@@ -105,6 +105,11 @@ pub(crate) fn number() -> u64 {
 /// The seed of this schedule.
 pub fn seed() -> u64 {
     WORLD.with_borrow(|world| world.seed)
+}
+
+/// A digest of all decisions of this schedule so far.
+pub fn digest() -> u64 {
+    WORLD.with_borrow(|world| world.digest)
 }
 
 /// The time jumps, as after a machine was suspended.
@@ -239,13 +244,53 @@ impl World {
         threads
     }
 
+    /// What to ask the kernel about the descriptors of sleepers.
+    fn polled(&self) -> Vec<PollFd<'static>> {
+        let sleepers = self.sleepers.iter();
+        let asleep = sleepers.filter(|sleeper| sleeper.woken.is_none());
+        let fds = asleep.filter_map(|sleeper| match &sleeper.awaits {
+            Awaits::Descriptors(fds) => Some(fds),
+            Awaits::Word(_) | Awaits::Time => None,
+        });
+        fds.flatten().cloned().collect()
+    }
+
+    /// Asks the kernel once about all sleepers.
+    fn wake_ready(&mut self) -> Vec<Thread> {
+        let mut polled = self.polled();
+        if polled.is_empty() || !is_any_ready(&mut polled) {
+            return Vec::new();
+        }
+        let answers: Vec<PollFlags> = polled.iter().map(PollFd::revents).collect();
+        self.wake_by(&answers)
+    }
+
+    /// Wakes the sleepers whose descriptors are ready, according to the answers about all of them.
+    fn wake_by(&mut self, answers: &[PollFlags]) -> Vec<Thread> {
+        let mut answers = answers.iter();
+        self.wake(|sleeper| match &sleeper.awaits {
+            Awaits::Descriptors(fds) => {
+                let answers = answers.by_ref().take(fds.len());
+                let ready = answers.filter(|flags| !flags.is_empty()).count();
+                (ready > 0).then_some(Woken::Called)
+            }
+            Awaits::Word(_) | Awaits::Time => None,
+        })
+    }
+
     /// Looks at the network, at descriptors and at deadlines, and returns the threads that it woke.
     fn turn(&mut self) -> Vec<Thread> {
-        let due = self.network.pump(&mut self.random, self.now);
-        let woken = self.wake(|sleeper| match &mut sleeper.awaits {
-            Awaits::Descriptors(polled) => is_any_ready(polled).then_some(Woken::Called),
-            _ => None,
-        });
+        let mut polled = self.network.polled();
+        let links = polled.len();
+        polled.extend(self.polled());
+        is_any_ready(&mut polled);
+        let answers: Vec<PollFlags> = polled.iter().map(PollFd::revents).collect();
+        self.network.note(&answers[..links]);
+        let (due, moved) = self.network.pump(&mut self.random, self.now);
+        let woken = match moved {
+            true => self.wake_ready(),
+            false => self.wake_by(&answers[links..]),
+        };
         if !woken.is_empty() {
             return woken;
         }

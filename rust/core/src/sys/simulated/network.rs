@@ -24,7 +24,7 @@ use rustix::io::Errno;
 use socket2::{Domain, SockAddr, Socket, Type};
 
 pub use self::flow::Stream;
-use self::flow::{Flow, fill, poll_now};
+use self::flow::{Flow, fill};
 use super::{Random, WORLD};
 
 /// The first port that the network chooses.
@@ -66,6 +66,8 @@ pub(super) struct Network {
     over: BTreeMap<RawFd, Over>,
     /// Of connections that are over.
     streams: Vec<Stream>,
+    /// A socket has changed since the kernel was asked.
+    moved: bool,
 }
 
 struct Listening {
@@ -205,7 +207,13 @@ pub(crate) fn stop_listening(address: SocketAddr) {
 /// A program has accepted a connection. Returns its peer's address.
 pub(crate) fn accepted(address: SocketAddr, program: BorrowedFd<'_>) -> Option<SocketAddr> {
     with(|network, _| {
-        let id = network.listeners.get_mut(&address)?.queue.pop_front()?;
+        let listening = network.listeners.get_mut(&address);
+        let Some(id) = listening.and_then(|listening| listening.queue.pop_front()) else {
+            // The host has no power. The descriptor may have the number of one that is closed.
+            network.ends.remove(&program.as_raw_fd());
+            network.over.remove(&program.as_raw_fd());
+            return None;
+        };
         network.own(program, id, 1);
         let link = network.links.iter_mut().find(|link| link.id == id)?;
         link.ends[1].program = Some(program.as_raw_fd());
@@ -355,6 +363,7 @@ impl Network {
             ends: BTreeMap::new(),
             over: BTreeMap::new(),
             streams: Vec::new(),
+            moved: false,
         }
     }
 
@@ -385,11 +394,11 @@ impl Network {
         !self.cut.contains(&pair(a, b)) && !self.off.contains(&a) && !self.off.contains(&b)
     }
 
-    /// Moves everything that is due. Returns when there is more to do.
-    pub(super) fn pump(&mut self, random: &mut Random, now: Instant) -> Option<Instant> {
+    /// Moves everything that is due. Returns when there is more to do, and whether sockets have changed.
+    pub(super) fn pump(&mut self, random: &mut Random, now: Instant) -> (Option<Instant>, bool) {
         let mut due: Option<Instant> = None;
         let mut links = std::mem::take(&mut self.links);
-        self.look_at(&mut links);
+        self.moved = false;
         links.retain_mut(|link| {
             let outcome = self.advance(link, random, now);
             due = [due, outcome.due].into_iter().flatten().min();
@@ -400,13 +409,13 @@ impl Network {
             false
         });
         self.links = links;
-        due
+        (due, self.moved)
     }
 
-    /// Asks the kernel once about all sockets.
-    fn look_at(&self, links: &mut [Link]) {
+    /// What to ask the kernel about all sockets.
+    pub(super) fn polled(&self) -> Vec<PollFd<'_>> {
         let mut polled = Vec::new();
-        for link in links.iter() {
+        for link in &self.links {
             for (side, end) in link.ends.iter().enumerate() {
                 if let Some(socket) = &end.socket {
                     let mut flags = PollFlags::IN | PollFlags::RDHUP;
@@ -415,12 +424,16 @@ impl Network {
                 }
             }
         }
-        poll_now(&mut polled);
-        let mut found: Vec<PollFlags> = polled.iter().map(PollFd::revents).rev().collect();
-        for link in links {
+        polled
+    }
+
+    /// The kernel's answers, in the same order.
+    pub(super) fn note(&mut self, answers: &[PollFlags]) {
+        let mut answers = answers.iter().copied();
+        for link in &mut self.links {
             for side in 0..2 {
                 if link.ends[side].socket.is_some() {
-                    let flags = found.pop().unwrap_or(PollFlags::empty());
+                    let flags = answers.next().unwrap_or(PollFlags::empty());
                     link.flows[side].note(flags);
                     if flags.contains(PollFlags::OUT) {
                         link.flows[1 - side].is_blocked = false;
@@ -463,6 +476,7 @@ impl Network {
             Stage::Answering { .. } => {
                 link.stage = Stage::Up;
                 link.heard = now;
+                self.moved = true;
                 link.empty_attempt();
                 Outcome::due(now)
             }
@@ -486,6 +500,7 @@ impl Network {
             Ok(()) => {
                 link.ends[1].socket = Some(socket.into());
                 listening.queue.push_back(link.id);
+                self.moved = true;
                 Asked::Taken
             }
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => Asked::Full,
@@ -514,11 +529,13 @@ impl Network {
             while flow.has_room(self.weather.window) {
                 let piece = 1 + random.below(self.weather.piece);
                 let at = self.arrival(random, now);
+                self.moved = true;
                 if !flow.take(from.as_fd(), piece, at) {
                     break;
                 }
             }
             if flow.deliver(to.as_fd(), now) {
+                self.moved = true;
                 link.heard = now;
             }
             outcome.due = [outcome.due, flow.due()].into_iter().flatten().min();
@@ -544,6 +561,7 @@ impl Network {
 
     /// A connection is over. Its programs find out when they read, after what has arrived.
     fn bury(&mut self, link: &mut Link, error: Errno) {
+        self.moved = true;
         for side in 0..2 {
             let unsent = link.unsent(side);
             if let Some(program) = link.ends[side].program

@@ -6,7 +6,7 @@ use std::net::IpAddr;
 use std::os::fd::BorrowedFd;
 use std::time::Instant;
 
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::event::PollFlags;
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags, Shutdown, recv, send, shutdown};
 
@@ -177,24 +177,11 @@ impl Stream {
     }
 }
 
-/// Asks the kernel, which does not wait.
-pub(super) fn poll_now(polled: &mut [PollFd<'_>]) {
-    let at_once = Timespec {
-        tv_sec: 0,
-        tv_nsec: 0,
-    };
-    // Nothing interrupts a call that does not wait.
-    let _ = poll(polled, Some(&at_once));
-}
-
 /// Writes until there is no room.
 pub(super) fn fill(socket: BorrowedFd<'_>) -> io::Result<()> {
+    static ZEROS: [u8; 1 << 17] = [0; 1 << 17];
     loop {
-        match send(
-            socket,
-            &[0; 2048],
-            SendFlags::DONTWAIT | SendFlags::NOSIGNAL,
-        ) {
+        match send(socket, &ZEROS, SendFlags::DONTWAIT | SendFlags::NOSIGNAL) {
             Ok(_) => {}
             Err(Errno::AGAIN) => return Ok(()),
             Err(error) => return Err(error.into()),
