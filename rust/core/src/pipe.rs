@@ -17,6 +17,7 @@ mod held;
 mod ledger;
 mod limit;
 mod line;
+mod losses;
 mod runs;
 mod weight;
 
@@ -33,6 +34,7 @@ use self::limit::InForce;
 pub use self::limit::Limit;
 use self::line::Notice;
 pub(crate) use self::line::{Line, Loan, Look};
+use self::losses::Losses;
 use self::runs::RunsCell;
 pub(crate) use self::weight::Inbound;
 use crate::sys::sync::atomic::{AtomicI64, AtomicU64, Ordering, fence};
@@ -175,7 +177,7 @@ struct End {
     last_words: Mutex<Option<Box<Message>>>,
     /// Of the messages this end wrote: how many the far side handed to the kernel, and how many it lost.
     sent: AtomicU64,
-    lost: AtomicU64,
+    losses: Losses,
     /// How many messages this end had written up to the last one that certainly never reached its peer.
     never_arrived: AtomicU64,
     wants_sent: Doorbell,
@@ -223,7 +225,7 @@ impl End {
             peer: Mutex::new(None),
             last_words: Mutex::new(None),
             sent: AtomicU64::new(0),
-            lost: AtomicU64::new(0),
+            losses: Losses::new(),
             never_arrived: AtomicU64::new(0),
             wants_sent: Doorbell::new(),
             conflated: AtomicU64::new(0),
@@ -633,13 +635,18 @@ impl Pipe {
     /// Like [`read_to`](Self::read_to), for a pipe that conflates.
     #[inline(never)]
     fn read_newest(&mut self, message: &mut Message) -> bool {
-        let Some(slot) = &self.far().slot else {
+        let Some(slot) = &self.shared.ends[1 - self.side].slot else {
             return false;
         };
-        let Some(newest) = lock(&slot.newest).take() else {
+        let mut newest = lock(&slot.newest);
+        let Some(taken) = newest.take() else {
             return false;
         };
-        *message = newest;
+        // Counted before the writer can put another one there, so that it never finds two in the queue.
+        let counts = &self.shared.ends[self.side].counts;
+        counts.read.store(self.read + 1, Ordering::Release);
+        drop(newest);
+        *message = taken;
         self.bytes_read += message.size() as u64;
         self.count_read(1);
         true
@@ -743,6 +750,8 @@ impl Drop for Pipe {
         // The far end is notified below, asleep or not. Everything is published before it can see the end, because
         // otherwise it would take the pipe for drained.
         let _ = self.tx.close();
+        self.own().losses.settle();
+        self.far().losses.leave();
         self.far().far.part(self.parting);
         // Pairs with the fence in `set_owner`.
         fence(Ordering::SeqCst);

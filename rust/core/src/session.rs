@@ -20,6 +20,7 @@ mod life;
 mod line;
 mod link;
 mod pulse;
+mod refusal;
 mod sides;
 mod stage;
 mod tail;
@@ -121,9 +122,8 @@ enum Link {
     },
     Up(Box<Connection>),
     Draining {
-        stream: Stream,
+        up: Box<Connection>,
         until: Instant,
-        sent: Sent,
     },
 }
 
@@ -148,13 +148,6 @@ struct Connection {
     greeted: u64,
     tail: Tail,
     pulse: Pulse,
-}
-
-/// The messages that have left a connection.
-struct Sent {
-    tail: Tail,
-    /// Number of messages of the application.
-    messages: u64,
 }
 
 impl Session {
@@ -457,6 +450,15 @@ impl Connection {
         within.min(self.sent())
     }
 
+    /// How many of the messages the peer's kernel has not acknowledged, with their bytes, after the write side was shut
+    /// down.
+    fn unheard_at_end(&self) -> (u64, u64) {
+        // The end of the stream counts as a byte.
+        let bytes = self.stream.unsent().saturating_sub(1) as u64;
+        let messages = self.tail.messages_within(bytes).min(self.sent());
+        (messages, bytes)
+    }
+
     /// Number of messages of the application that have left the engine.
     fn sent(&self) -> u64 {
         let transmitted = self.engine.messages_transmitted();
@@ -537,17 +539,6 @@ impl Deliverer for Session {
         state.closing = state.closing.next(Some(deadline));
         drop(state);
         self.wake();
-    }
-}
-
-impl Sent {
-    /// How many of the messages the peer's kernel has not acknowledged, with their bytes, after the write side was shut
-    /// down.
-    fn unheard(&self, stream: &Stream) -> (u64, u64) {
-        // The end of the stream counts as a byte.
-        let bytes = stream.unsent().saturating_sub(1) as u64;
-        let messages = self.tail.messages_within(bytes).min(self.messages);
-        (messages, bytes)
     }
 }
 

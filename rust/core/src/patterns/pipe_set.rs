@@ -183,6 +183,19 @@ impl DoomReason {
     pub(crate) fn loses_queue(self) -> bool {
         matches!(self, DoomReason::TooSlow | DoomReason::Late)
     }
+
+    /// The reason for which messages of the peer count as dropped that the application has not received.
+    fn fate_of_unread(self) -> DropReason {
+        match self {
+            DoomReason::Late => DropReason::TooSlow,
+            DoomReason::HandedOver | DoomReason::TooSlow => DropReason::PeerGone,
+            DoomReason::SecondPeer
+            | DoomReason::DuplicateRoutingId
+            | DoomReason::InvalidRoutingId
+            | DoomReason::Requested
+            | DoomReason::Refused(_) => DropReason::Refused,
+        }
+    }
 }
 
 impl fmt::Display for DoomReason {
@@ -296,13 +309,7 @@ impl PipeSet {
     /// Removes a pipe. Messages that a dropped pipe still had for the application are lost and counted.
     pub(crate) fn remove(&mut self, id: PipeId) -> Option<Removed> {
         if let Some(reason) = self.entry(id)?.doomed {
-            let late = reason == DoomReason::Late;
-            let unread = if late {
-                DropReason::TooSlow
-            } else {
-                DropReason::PeerGone
-            };
-            self.discard(id, unread);
+            self.discard(id, reason.fate_of_unread());
         }
         if self.overflow.is_some() {
             self.leave_overflow(id);

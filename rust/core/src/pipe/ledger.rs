@@ -24,16 +24,19 @@ impl Pipe {
 
     /// Records the loss of a connection: `stranded` of the far end's messages had not been handed to the kernel, and
     /// `unheard` had been but did not reach the peer. `never_arrived` of them, the last ones, certainly never reached the peer.
-    pub fn account_lost(&self, stranded: u64, unheard: u64, never_arrived: u64) {
+    /// Returns false if the far end has [settled](Self::settle), so that the caller has to count them.
+    #[must_use]
+    pub fn account_lost(&self, stranded: u64, unheard: u64, never_arrived: u64) -> bool {
+        if !self.far().losses.add(stranded + unheard) {
+            return false;
+        }
         self.far().sent.fetch_sub(unheard, Ordering::Release);
         if never_arrived > 0 {
             // The last messages that were read here are among them.
             self.far().never_arrived.store(self.read, Ordering::Release);
         }
-        self.far()
-            .lost
-            .fetch_add(stranded + unheard, Ordering::Release);
         self.tell_accounts();
+        true
     }
 
     fn tell_accounts(&self) {
@@ -47,7 +50,7 @@ impl Pipe {
     pub fn sent_and_lost(&self) -> (u64, u64) {
         (
             self.own().sent.load(Ordering::Acquire),
-            self.own().lost.load(Ordering::Acquire),
+            self.own().losses.count(),
         )
     }
 
@@ -68,15 +71,31 @@ impl Pipe {
         self.resent += 1;
     }
 
-    /// Number of messages written here that are lost and were not sent again. They were lost with a connection or, with
-    /// `unread_too`, not read by a far end that has closed.
-    pub fn lost(&self, unread_too: bool) -> u64 {
-        let unread = if unread_too && self.is_far_closed() {
-            self.queued_out()
-        } else {
-            0
-        };
-        (self.sent_and_lost().1 + unread).saturating_sub(self.resent)
+    /// Number of messages written here that were lost with a connection and not sent again.
+    pub fn lost(&self) -> u64 {
+        self.sent_and_lost().1.saturating_sub(self.resent)
+    }
+
+    /// Ends the count of [`lost`](Self::lost), because this end closes. Returns true if the far end has closed before, so that
+    /// what it has not read is lost, too. A far end that is open counts from now on what it does not deliver.
+    pub fn settle(&self) -> bool {
+        self.own().losses.settle()
+    }
+
+    /// Number of messages written here that are lost in addition to [`lost`](Self::lost), because the far end has closed
+    /// without reading them. Settles the count.
+    pub fn lost_unread(&self) -> u64 {
+        if !self.settle() {
+            return 0;
+        }
+        let all = self.sent_and_lost().1 + self.queued_out();
+        all.saturating_sub(self.resent) - self.lost()
+    }
+
+    /// Ends reading at this end, which must be dropped next. Returns true if the far end has [settled](Self::settle), so that
+    /// the caller has to count what it has not read.
+    pub fn leave(&self) -> bool {
+        self.far().losses.leave()
     }
 
     /// Requests [`PipeEvent::Sent`] at the next change. Check [`sent_and_lost`](Self::sent_and_lost) afterwards.
@@ -164,4 +183,41 @@ impl Pipe {
 
 fn size(message: &Message) -> u64 {
     message.size() as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::pipe::PipeConfig;
+
+    /// Two ends, of which the first has written three messages. The second has read one.
+    fn pipe() -> (Pipe, Pipe) {
+        let (mut near, mut far) = Pipe::pair(PipeConfig::default(), PipeConfig::default());
+        for _ in 0..3 {
+            near.write(Message::from("x")).unwrap();
+        }
+        near.flush();
+        far.read().unwrap();
+        (near, far)
+    }
+
+    #[test]
+    fn a_writer_counts_what_is_lost_until_it_closes() {
+        let (near, far) = pipe();
+        assert!(far.account_lost(1, 0, 1));
+        assert!(!far.leave(), "the writer counts the other two");
+        drop(far);
+        assert_eq!((near.lost(), near.lost_unread()), (1, 2));
+    }
+
+    #[test]
+    fn a_reader_counts_what_is_lost_after_the_writer_has_closed() {
+        let (near, far) = pipe();
+        assert_eq!((near.lost(), near.lost_unread()), (0, 0));
+        // The socket has read its counters, and its end is not dropped yet.
+        assert!(!far.account_lost(1, 0, 1));
+        drop(near);
+        assert!(far.leave());
+        assert_eq!(far.queued_in(), 2);
+    }
 }

@@ -6,23 +6,22 @@ use zeroxide_proto::error::CloseReason;
 
 use super::backlog;
 use super::life::LifeEvent;
+use super::refusal::refuse;
 use super::sides::{Inlet, Phase};
 use super::stage::Step;
 use super::traffic::{Input, Output};
-use super::{Link, Sent, Session, State};
+use super::{Link, Session, State};
 use crate::budget::Share;
 use crate::connecter::{Connecter, Setback};
 use crate::monitor::EventKind;
 use crate::pace::READ_BUDGET;
 use crate::patterns::DropReason;
+use crate::pipe::Pipe;
 use crate::reactor::Reactor;
 use crate::signal::deferring_wakes;
 
 /// How long a finished connection waits for the kernel of a silent peer to take what was written.
 const DRAIN_MAX: Duration = Duration::from_secs(1);
-/// Size of the first buffer for unwanted input, which is thrown away, and of the buffers after it.
-const SINK_MIN: usize = 64;
-const SINK_MAX: usize = 16 * 1024;
 /// Maximum number of bytes of unwanted input per turn of the I/O thread.
 const SINK_BUDGET: usize = 1 << 20;
 /// Interval of the checks while the connection drains.
@@ -146,6 +145,13 @@ impl Session {
 
     /// Disconnects from a peer that the pattern drops, and tries again later with a new pipe.
     fn start_over(&self, state: &mut State, io: &mut Reactor) {
+        // The messages that were read and not decoded count as refused.
+        let _ = self.input(state, io.now(), 0);
+        if state.pipe.as_ref().is_some_and(Pipe::far_gave_up) {
+            // The socket counts what it withdraws.
+            let (messages, _) = state.undelivered();
+            self.port.count_drop(DropReason::PeerGone, messages);
+        }
         self.drop_stream(state, io);
         state.pipe = None;
         self.wait_for_next_round(state, io);
@@ -183,15 +189,9 @@ impl Session {
                 up.stream.shutdown_write();
                 let longest = io.now() + DRAIN_MAX;
                 let until = deadline.map_or(longest, |at| at.min(longest));
-                let draining = Link::Draining {
-                    sent: Sent {
-                        messages: up.sent(),
-                        tail: up.tail,
-                    },
-                    stream: up.stream,
-                    until,
-                };
-                state.enter(Step::Drain, draining);
+                // There is usually no more input, or only the end of the stream.
+                up.engine.hold_back();
+                state.enter(Step::Drain, Link::Draining { up, until });
                 self.drain(state, io);
             }
             other => {
@@ -203,25 +203,20 @@ impl Session {
 
     fn drain(&self, state: &mut State, io: &mut Reactor) {
         let deadline = state.closing.deadline();
-        let Link::Draining {
-            stream,
-            until,
-            sent,
-        } = &mut state.link
-        else {
+        let Link::Draining { up, until } = &mut state.link else {
             return;
         };
-        let mut sink = Vec::new();
-        let mut heard = 0;
+        let (mut heard, mut refused) = (0, 0);
         let ended = loop {
-            sink.clear();
-            // There is usually no input, or only the end of the stream.
-            sink.reserve(if heard == 0 { SINK_MIN } else { SINK_MAX });
-            match stream.recv(&mut sink) {
+            let Ok(buffer) = up.engine.try_input() else {
+                break true;
+            };
+            match up.stream.recv(buffer) {
                 Ok(0) => break true,
                 Ok(n) => heard += n,
                 Err(error) => break error.kind() != std::io::ErrorKind::WouldBlock,
             }
+            refused += refuse(&mut up.engine, io.now());
             if heard >= SINK_BUDGET {
                 if let Some(token) = state.token {
                     io.defer(token);
@@ -235,15 +230,15 @@ impl Session {
             let longest = io.now() + DRAIN_MAX;
             *until = deadline.map_or(longest, |at| at.min(longest)).max(*until);
         }
-        if ended {
-            let (messages, bytes) = sent.unheard(stream);
-            if messages > 0 {
-                let left = self.left(messages, bytes);
-                self.port.give_up(DropReason::PeerGone, left);
-            }
+        if refused > 0 {
+            self.port.count_drop(DropReason::Refused, refused);
         }
-        if ended || stream.unsent() == 0 || *until <= io.now() {
-            self.emit(EventKind::Closed, stream.id());
+        if ended {
+            let (messages, bytes) = up.unheard_at_end();
+            self.give_up(DropReason::PeerGone, messages, bytes);
+        }
+        if ended || up.stream.unsent() == 0 || *until <= io.now() {
+            self.emit(EventKind::Closed, up.stream.id());
             self.finish(state, io);
         }
     }
@@ -252,16 +247,16 @@ impl Session {
 
     pub(super) fn drop_stream(&self, state: &mut State, io: &mut Reactor) {
         match std::mem::replace(&mut state.link, Link::Idle) {
-            Link::Up(mut up) => {
+            Link::Up(mut up) | Link::Draining { mut up, .. } => {
                 io.unwatch(up.stream.fd());
                 self.forget_driver();
                 if backlog::is_large(up.engine.take_volume(true)) {
                     io.give_memory_back();
                 }
             }
-            Link::Connecting { stream, .. }
-            | Link::Layering { stream, .. }
-            | Link::Draining { stream, .. } => io.unwatch(stream.fd()),
+            Link::Connecting { stream, .. } | Link::Layering { stream, .. } => {
+                io.unwatch(stream.fd());
+            }
             Link::Idle | Link::Resolving | Link::Waiting { .. } | Link::Queued => {}
         }
         state.enter(Step::Drop, Link::Idle);
@@ -321,9 +316,9 @@ impl Session {
                 }
             }
             pipe.flush();
-            if !state.closing.has_begun() {
-                pipe.account_lost(stranded, unheard, never_arrived);
-            } else if left.messages > 0 {
+            let is_counted =
+                !state.closing.has_begun() && pipe.account_lost(stranded, unheard, never_arrived);
+            if !is_counted && left.messages > 0 {
                 self.port.give_up(DropReason::PeerGone, left);
             }
         }
@@ -337,7 +332,7 @@ impl Session {
                 pipe.announce_disconnected();
             }
         } else if !state.closing.has_begun() {
-            state.pipe = None;
+            self.leave_pipe(state);
         }
         // The socket has to know first: a program that sees the event and then sends must reach another peer.
         self.emit_because(EventKind::Disconnected, fd, why);
@@ -354,23 +349,37 @@ impl Session {
             return;
         }
         if state.closing.has_begun() {
-            // If the socket has not closed its end, it finds out itself which messages were not read.
             let (messages, bytes) = state.undelivered();
-            if messages > 0 {
-                let left = self.left(messages, bytes);
-                self.port.give_up(DropReason::Lingered, left);
-            }
+            self.give_up(DropReason::Lingered, messages, bytes);
         }
         self.drop_stream(state, io);
         if let Some(token) = state.token.take() {
             io.remove(token);
         }
-        state.pipe = None;
+        self.leave_pipe(state);
         state.share = None;
         state.delivery = None;
         state.guard = None;
         if state.backlog.end() {
             io.give_memory_back();
+        }
+    }
+
+    /// Drops the pipe. The socket counts what is in it, unless it has closed its end in the meantime and the session does not
+    /// know yet.
+    fn leave_pipe(&self, state: &mut State) {
+        if let Some(pipe) = state.pipe.take()
+            && pipe.leave()
+            && !state.closing.has_begun()
+        {
+            let (messages, bytes) = (pipe.queued_in(), pipe.queued_bytes_in());
+            self.give_up(DropReason::PeerGone, messages, bytes);
+        }
+    }
+
+    pub(super) fn give_up(&self, reason: DropReason, messages: u64, bytes: u64) {
+        if messages > 0 {
+            self.port.give_up(reason, self.left(messages, bytes));
         }
     }
 

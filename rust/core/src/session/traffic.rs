@@ -10,6 +10,7 @@ use zeroxide_proto::error::CloseReason;
 use zeroxide_proto::frame::{Frame, FrameKind};
 
 use super::life::LifeEvent;
+use super::refusal::ends_message;
 use super::sides::{Inlet, InletEvent, Outlet, OutletEvent, Phase, PhaseEvent};
 use super::{Connection, Link, Session, State, pipe_pair};
 use crate::budget::{Holder, Ruling, Share};
@@ -193,7 +194,7 @@ impl Session {
             // The socket will not read this frame if it has closed its end.
             if let Some(pipe) = &mut state.pipe {
                 if pipe.is_far_closed() {
-                    if !frame.more() {
+                    if ends_message(&frame) {
                         self.port.count_drop(DropReason::Refused, 1);
                     }
                     continue;
@@ -254,15 +255,19 @@ impl Session {
         if let Some(connecter) = &mut state.connecter {
             connecter.succeeded();
         }
-        if let Some(pipe) = state.pipe.take_if(|pipe| self.is_another(pipe, &info))
-            && (state.closing.has_begun() || (pipe.is_far_closed() && !pipe.far_gave_up()))
-        {
-            // The remaining messages of the closed socket are not for this peer, and no other peer will follow.
-            let mut left = self.left(pipe.queued_in(), pipe.queued_bytes_in());
-            (left.address, left.routing_id) = Default::default();
-            self.port.give_up(DropReason::PeerGone, left);
-            state.closing = state.closing.next(Some(clock::now()));
-            return;
+        if let Some(pipe) = state.pipe.take_if(|pipe| self.is_another(pipe, &info)) {
+            let ends = state.closing.has_begun() || (pipe.is_far_closed() && !pipe.far_gave_up());
+            if pipe.leave() || ends {
+                // The remaining messages of the closed socket are not for this peer.
+                let mut left = self.left(pipe.queued_in(), pipe.queued_bytes_in());
+                (left.address, left.routing_id) = Default::default();
+                self.port.give_up(DropReason::PeerGone, left);
+            }
+            if ends {
+                // No other peer will follow.
+                state.closing = state.closing.next(Some(clock::now()));
+                return;
+            }
         }
         if let Some(pipe) = &state.pipe {
             pipe.announce_ready(info);

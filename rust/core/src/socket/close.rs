@@ -144,7 +144,8 @@ impl Core {
             return;
         };
         let waits_for_name = is_local && !pipe.is_connected();
-        if !pipe.is_far_closed() && (!waits_for_name || lingers) {
+        let is_left = pipe.settle();
+        if !is_left && (!waits_for_name || lingers) {
             return;
         }
         let party = Party::of(pipe.peer());

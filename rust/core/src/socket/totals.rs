@@ -21,6 +21,7 @@ impl Totals {
     /// Adds the counters of a pipe that leaves. Messages that the far end has not read are lost, unless the far end is
     /// a socket that can still read them.
     pub(super) fn retire(&mut self, pipe: &Pipe, local: bool) {
+        let unread = pipe.lost_unread();
         let (sent, sent_bytes) = pipe.written();
         let (received, received_bytes) = pipe.read_so_far();
         self.sent += sent;
@@ -33,7 +34,6 @@ impl Totals {
         self.full_out += full_out;
         self.full_in += full_in;
         self.dropped.merge(&below(pipe, local));
-        let unread = pipe.lost(true) - pipe.lost(false);
         self.dropped.add(DropReason::PeerGone, unread);
     }
 }
@@ -47,7 +47,7 @@ pub(super) fn below(pipe: &Pipe, local: bool) -> Counters {
     if !local {
         counters.add(DropReason::Conflated, inbound);
         counters.add(DropReason::Torn, pipe.torn_in());
-        counters.add(DropReason::PeerGone, pipe.lost(false));
+        counters.add(DropReason::PeerGone, pipe.lost());
     }
     counters
 }

@@ -354,12 +354,14 @@ impl MessagePipe {
 
 impl Drop for MessagePipe {
     fn drop(&mut self) {
-        let (held, _) = self.held;
-        match self.is_closed() {
-            true => self.port.give_up(&self.pipe, &self.address, self.held),
-            // The socket counts those that are still in the pipe.
-            false if held > 0 => self.pipe.account_lost(held, 0, held),
-            false => {}
+        let (messages, _) = self.held;
+        let held = match self.pipe.account_lost(messages, 0, messages) {
+            true => (0, 0),
+            false => self.held,
+        };
+        // A socket that is open counts those that are still in the pipe.
+        if self.pipe.leave() {
+            self.port.give_up(&self.pipe, &self.address, held);
         }
     }
 }

@@ -25,7 +25,10 @@ impl Rig {
     pub(in crate::patterns) fn far_loses(&mut self, id: PipeId, lost: u64, never_arrived: u64) {
         let far = &self.far[&id];
         far.account(lost);
-        far.account_lost(0, lost, never_arrived);
+        assert!(
+            far.account_lost(0, lost, never_arrived),
+            "the socket has the pipe"
+        );
     }
 
     pub(in crate::patterns) fn far_send_message(&mut self, id: PipeId, message: Message) {

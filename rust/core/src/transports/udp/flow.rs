@@ -169,7 +169,7 @@ impl Flow {
             match self.parcel(message) {
                 Some(parcel) => self.outbox.push_back(parcel),
                 // The pattern checks messages before it sends them.
-                None => self.pipe.pipe.account_lost(1, 0, 1),
+                None => self.lose(1, 0),
             }
         }
     }
@@ -211,7 +211,7 @@ impl Flow {
             Ok(count) => {
                 if was_cut_short {
                     // There was room. So the datagram after those had an error, which was that of an earlier one.
-                    self.pipe.pipe.account_lost(0, 1, 1);
+                    self.lose(0, 1);
                 }
                 self.was_cut_short = count < tried;
                 self.outbox.drain(..count);
@@ -221,20 +221,28 @@ impl Flow {
         }
     }
 
+    /// Records the loss of messages: `stranded` were not sent, and `unheard` were sent and did not arrive.
+    fn lose(&self, stranded: u64, unheard: u64) {
+        let all = stranded + unheard;
+        if !self.pipe.pipe.account_lost(stranded, unheard, all) {
+            self.count(DropReason::PeerGone, all);
+        }
+    }
+
     /// The first datagram of the outbox was not sent.
     fn failed(&mut self, error: &io::Error) {
         if error.kind() == io::ErrorKind::ConnectionRefused {
             // The receiver's machine refused an earlier datagram. This one can be sent next.
-            return self.pipe.pipe.account_lost(0, 1, 1);
+            return self.lose(0, 1);
         }
         self.outbox.pop_front();
-        self.pipe.pipe.account_lost(1, 0, 1);
+        self.lose(1, 0);
     }
 
     /// Finds out whether a datagram, after which none was sent, was refused.
     fn take_error(&mut self) {
         if self.party.is_some() && matches!(self.socket.take_error(), Ok(Some(_))) {
-            self.pipe.pipe.account_lost(0, 1, 1);
+            self.lose(0, 1);
         }
     }
 

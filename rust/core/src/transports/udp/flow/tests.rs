@@ -103,5 +103,5 @@ fn messages_that_a_flow_leaves_to_an_open_socket_are_counted_there() {
     drop(flow);
     assert!(port.dropped.lock().unwrap().is_empty());
     assert!(port.left.lock().unwrap().is_empty());
-    assert_eq!(theirs.lost(true), 50);
+    assert_eq!(theirs.lost() + theirs.lost_unread(), 50);
 }
