@@ -112,13 +112,17 @@ def loom(runner: Runner) -> None:
     )
 
 
-def schedules(runner: Runner) -> None:
-    """Uses its own target directory, like loom."""
-    env = {"RUSTFLAGS": "--cfg zeroxide_shuttle", "CARGO_TARGET_DIR": str(TARGET / "shuttle")}
-    if runner.everything:
-        env["ZEROXIDE_FULL"] = "1"
-    test = ("cargo", "test", "--locked", "--profile", "quick", "-p", "zeroxide")
-    runner.sh(*test, "--test", "schedules", env=env)
+def shuttle(test: str) -> Callable[[Runner], None]:
+    """Runs a test of whole contexts whose threads are coroutines, in its own target directory, like loom."""
+
+    def run(runner: Runner) -> None:
+        env = {"RUSTFLAGS": "--cfg zeroxide_shuttle", "CARGO_TARGET_DIR": str(TARGET / "shuttle")}
+        if runner.everything:
+            env["ZEROXIDE_FULL"] = "1"
+        cargo = ("cargo", "test", "--locked", "--profile", "quick", "-p", "zeroxide")
+        runner.sh(*cargo, "--test", test, env=env)
+
+    return run
 
 
 def constant_time(runner: Runner) -> None:
@@ -411,7 +415,8 @@ TEST = [
     Stage("cargo test", cargo_test, skip=without("cargo")),
     Stage("instructions", instructions, skip=without_counts),
     Stage("loom", loom, skip=without_path("rust/queue/tests/loom.rs", "cargo")),
-    Stage("schedules", schedules, skip=without_path("tests/schedules.rs", "cargo")),
+    Stage("schedules", shuttle("schedules"), skip=without_path("tests/schedules.rs", "cargo")),
+    Stage("simulation", shuttle("simulation"), skip=without_path("tests/simulation.rs", "cargo")),
     *QUICK,
     WHEEL_ALONE,
     MYPY,

@@ -8,6 +8,7 @@ use std::time::Instant;
 
 use zeroxide::{PeerInfo, simulation};
 
+use super::dice::mix;
 use super::letter::Letter;
 
 /// The lines of a trace that a failure prints: the last ones.
@@ -16,6 +17,8 @@ const TRACE: usize = 400;
 thread_local! {
     /// The programs of a run are coroutines of one thread of the system.
     static HISTORY: RefCell<History> = RefCell::default();
+    /// The digests of the runs that have ended, by seed.
+    static DIGESTS: RefCell<BTreeMap<u64, u64>> = const { RefCell::new(BTreeMap::new()) };
 }
 
 /// See the module text.
@@ -26,6 +29,8 @@ pub struct History {
     /// The number of letters that each socket has tried to send, and those that were accepted.
     pub tried: BTreeMap<u16, u32>,
     pub accepted: BTreeSet<(u16, u32)>,
+    /// The members to which letters were addressed.
+    pub addressed: BTreeMap<(u16, u32), usize>,
     /// The letters that each socket received, in this order.
     pub received: BTreeMap<u16, Vec<Receipt>>,
 }
@@ -61,6 +66,22 @@ pub fn begin() {
         start,
         ..History::default()
     });
+}
+
+/// A run has ended: its digest covers the order of all threads, and every line of the trace with its time.
+pub fn end() {
+    let digest = with(|history| {
+        let bytes = history.trace.iter().flat_map(|line| line.bytes());
+        bytes.fold(simulation::digest(), |digest, byte| {
+            mix(digest ^ u64::from(byte))
+        })
+    });
+    DIGESTS.with_borrow_mut(|digests| digests.insert(simulation::seed(), digest));
+}
+
+/// The digests of the runs that have ended, by seed.
+pub fn digests() -> BTreeMap<u64, u64> {
+    DIGESTS.with_borrow(Clone::clone)
 }
 
 /// Looks at the history, or changes it.

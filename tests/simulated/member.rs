@@ -4,60 +4,20 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use zeroxide::simulation::{self, network};
-use zeroxide::{
-    Context, DropReason, Error, ErrorKind, Frame, Message, Socket, SocketStats, SocketType, Wait,
-};
+use zeroxide::{Context, Error, ErrorKind, Frame, Message, Socket, SocketType, Wait};
 
 use super::dice::Dice;
 use super::history::{self, Receipt, note};
 use super::letter::{Letter, TOPICS};
+use super::life::Life;
 use super::plan::{Pattern, Role};
 
 /// How long a socket that closes in the middle of a run delivers its messages.
 const LINGER: Duration = Duration::from_secs(2);
 
-/// The reasons for which a socket drops messages that it has accepted itself, or replaces.
-const OUTBOUND: [DropReason; 3] = [
-    DropReason::PeerGone,
-    DropReason::Lingered,
-    DropReason::Unfinished,
-];
-/// The reasons for which a socket drops messages of its peers.
-const INBOUND: [DropReason; 4] = [
-    DropReason::Filtered,
-    DropReason::Malformed,
-    DropReason::Stale,
-    DropReason::Refused,
-];
-
-/// A socket of a run that is closed, or the last one of a member.
-pub struct Life {
-    pub number: u16,
-    pub member: usize,
-    pub kind: SocketType,
-    /// Its host lost its power, so the counters are gone.
-    pub crashed: bool,
-    /// It closed while peers may have had more for it.
-    pub left: bool,
-    /// It disconnected or unbound, so that one peer had several queues.
-    pub disturbed: bool,
-    /// Its subscriptions have changed while it was connected.
-    pub resubscribed: bool,
-    /// Written for peers, for sockets that write one message for several.
-    pub sent: u64,
-    pub dropped_out: u64,
-    pub dropped_in: u64,
-    /// Waiting to be received.
-    pub queued: u64,
-    /// Dropped because a peer's queue was full.
-    pub full: u64,
-    /// Not delivered when it closed.
-    pub undelivered: u64,
-}
-
 /// See the module text.
 pub struct Member {
-    pattern: &'static Pattern,
+    pub pattern: &'static Pattern,
     pub role: Role,
     dice: Dice,
     context: Context,
@@ -65,8 +25,8 @@ pub struct Member {
     pub life: Life,
     pub lives: Vec<Life>,
     pub topics: BTreeSet<u8>,
-    /// The peers that can be addressed.
-    routes: Vec<Route>,
+    /// The peers that can be addressed, each with the number of the socket there.
+    pub routes: Vec<(Route, u16)>,
     /// The letter to answer next.
     asked: (u16, u32),
     /// The request that waits for its reply.
@@ -75,8 +35,9 @@ pub struct Member {
     sockets: u16,
 }
 
-#[derive(Clone, PartialEq)]
-enum Route {
+/// How a peer is addressed.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Route {
     Name(Vec<u8>),
     Number(u32),
 }
@@ -87,7 +48,7 @@ impl Member {
         let socket = context.socket(role.kind).unwrap();
         let mut member = Member {
             pattern,
-            life: life(&role, 0),
+            life: Life::new(&role, 0),
             role,
             dice,
             context,
@@ -109,7 +70,7 @@ impl Member {
         self.sockets += 1;
         // Member and socket in one number.
         let number = (self.role.index as u16 + 1) << 8 | self.sockets;
-        self.life = life(&self.role, number);
+        self.life = Life::new(&self.role, number);
         self.routes.clear();
         self.topics.clear();
         self.connected.clear();
@@ -119,6 +80,7 @@ impl Member {
         socket.set_sndhwm(options.sndhwm).unwrap();
         socket.set_rcvhwm(options.rcvhwm).unwrap();
         socket.set_reconnect_ivl(Some(options.reconnect)).unwrap();
+        socket.set_reconnect_ivl_max(options.reconnect_max).unwrap();
         socket.set_immediate(options.immediate).unwrap();
         if let Some(interval) = options.heartbeat {
             socket.set_heartbeat_ivl(Some(interval)).unwrap();
@@ -193,21 +155,39 @@ impl Member {
 
     // ---- messages --------------------------------------------------------------------------------------------------
 
-    fn sends(&self) -> bool {
+    pub fn sends(&self) -> bool {
         use SocketType::*;
         !matches!(self.role.kind, Pull | Sub | Xsub | Dish)
     }
 
-    fn wants_topics(&self) -> bool {
+    pub fn wants_topics(&self) -> bool {
         use SocketType::*;
         matches!(self.role.kind, Sub | Xsub | Dish)
     }
 
     /// Sends a letter if it may.
     pub fn send(&mut self) {
-        if !self.sends() {
-            return;
+        let wait = self.wait();
+        let route = match self.routes.len() {
+            0 => None,
+            count => Some(self.routes[self.dice.below(count)].0.clone()),
+        };
+        if self.sends() && (route.is_some() || !self.addresses()) {
+            // The check of the reason is all that matters.
+            let _ = self.send_to(route, wait);
         }
+    }
+
+    /// Whether it has to name a peer for each message.
+    fn addresses(&self) -> bool {
+        matches!(self.role.kind, SocketType::Router | SocketType::Server)
+    }
+
+    /// Sends a letter, and returns its number.
+    ///
+    /// # Errors
+    /// The kind of a refusal that is allowed.
+    pub fn send_to(&mut self, route: Option<Route>, wait: Wait) -> Result<u32, ErrorKind> {
         let number = history::with(|history| {
             let tried = history.tried.entry(self.life.number).or_default();
             *tried += 1;
@@ -220,21 +200,20 @@ impl Member {
             is_single: self.pattern.is_single,
         };
         let mut message = letter.message();
-        match self.role.kind {
-            SocketType::Router | SocketType::Server => {
-                if self.routes.is_empty() {
-                    return;
-                }
-                let route = self.routes[self.dice.below(self.routes.len())].clone();
-                match route {
-                    Route::Name(name) => message.push_front(Frame::copy_from(&name)),
-                    Route::Number(number) => message.set_routing_id(number),
-                }
-            }
-            SocketType::Radio => message.set_group(&[letter.topic()]),
-            _ => {}
+        if let Some((_, to)) = self
+            .routes
+            .iter()
+            .find(|(known, _)| Some(known) == route.as_ref())
+        {
+            let member = usize::from(to >> 8) - 1;
+            history::with(|history| history.addressed.insert((letter.from, number), member));
         }
-        let wait = self.wait();
+        match route {
+            Some(Route::Name(name)) => message.push_front(Frame::copy_from(&name)),
+            Some(Route::Number(number)) => message.set_routing_id(number),
+            None if self.role.kind == SocketType::Radio => message.set_group(&[letter.topic()]),
+            None => {}
+        }
         // It may arrive before the call returns.
         match self.socket.send(message, wait) {
             Ok(()) => {
@@ -243,8 +222,12 @@ impl Member {
                 if self.role.kind == SocketType::Req {
                     self.request = Some(number);
                 }
+                Ok(number)
             }
-            Err(refused) => self.refused(&refused.error),
+            Err(refused) => {
+                self.refused(&refused.error);
+                Err(refused.error.kind())
+            }
         }
     }
 
@@ -287,7 +270,7 @@ impl Member {
             letter.number, letter.from
         ));
         self.check(&letter, &message);
-        self.learn(&message);
+        self.learn(&message, letter.from);
         self.asked = (letter.from, letter.number);
         history::with(|history| {
             let received = history.received.entry(self.life.number).or_default();
@@ -298,6 +281,13 @@ impl Member {
 
     /// What this socket itself knows about a letter that it received.
     fn check(&mut self, letter: &Letter, message: &Message) {
+        let sent = (letter.from, letter.number);
+        let to = history::with(|history| history.addressed.get(&sent).copied());
+        let is_mine = to.is_none_or(|member| member == self.role.index);
+        assert!(
+            is_mine,
+            "{self} received {letter:?}, which was addressed to {to:?}"
+        );
         match self.role.kind {
             SocketType::Dish => {
                 let group = message.group().unwrap_or_default();
@@ -325,14 +315,14 @@ impl Member {
         }
     }
 
-    fn learn(&mut self, message: &Message) {
+    fn learn(&mut self, message: &Message, from: u16) {
         let route = match self.role.kind {
             SocketType::Router => Route::Name(message.head().as_slice().to_vec()),
             SocketType::Server => Route::Number(message.routing_id().expect("it has a number")),
             _ => return,
         };
-        if !self.routes.contains(&route) {
-            self.routes.push(route);
+        if self.routes.iter().all(|(known, _)| *known != route) {
+            self.routes.push((route, from));
         }
     }
 
@@ -417,7 +407,7 @@ impl Member {
     fn start_again(&mut self) {
         self.context = Context::new();
         self.socket = self.context.socket(self.role.kind).unwrap();
-        let next = life(&self.role, 0);
+        let next = Life::new(&self.role, 0);
         self.lives.push(std::mem::replace(&mut self.life, next));
         self.begin();
     }
@@ -435,90 +425,6 @@ impl Member {
             took < 2 * linger + Duration::from_secs(2),
             "{self} took {took:?} to close"
         );
-    }
-
-    // ---- counters --------------------------------------------------------------------------------------------------
-
-    /// The counters, with what must always hold.
-    pub fn stats(&mut self) -> SocketStats {
-        let stats = self.socket.stats().unwrap();
-        let options = self.role.options;
-        let (out, inbound) = match self.pattern.conflates {
-            true => (1, 1),
-            false => (options.sndhwm, options.rcvhwm),
-        };
-        // Subscriptions have no mark.
-        for peer in &stats.peers {
-            let is_publisher = self.pattern.spreads && self.sends();
-            if !self.wants_topics() {
-                assert!(
-                    peer.queued_out <= out as u64,
-                    "{self} queues {} of {out}",
-                    peer.queued_out
-                );
-            }
-            if !is_publisher {
-                assert!(
-                    peer.queued_in <= inbound as u64,
-                    "{self} has {} of {inbound} to receive",
-                    peer.queued_in
-                );
-            }
-        }
-        stats
-    }
-
-    /// Notes the counters of the socket.
-    pub fn account(&mut self, stats: &SocketStats) {
-        let sum = |reasons: &[DropReason]| -> u64 {
-            reasons
-                .iter()
-                .map(|&reason| stats.dropped.dropped(reason))
-                .sum()
-        };
-        self.life.full = stats.dropped.dropped(DropReason::HighWater);
-        self.life.dropped_in = sum(&INBOUND);
-        self.life.queued = stats.queued_in;
-        // Others send only subscriptions.
-        if self.sends() {
-            self.life.sent = stats.sent;
-            self.life.dropped_out = sum(&OUTBOUND);
-        }
-        // Publishers hand over only messages that a subscriber wants and has room for.
-        if !self.pattern.spreads {
-            let own = [
-                DropReason::HighWater,
-                DropReason::NoPeer,
-                DropReason::Unroutable,
-            ];
-            self.life.dropped_out += sum(&own);
-        }
-        match self.sends() {
-            true => self.life.dropped_out += sum(&[DropReason::Conflated]),
-            false => self.life.dropped_in += sum(&[DropReason::Conflated]),
-        }
-        note(format_args!(
-            "{self} sent {}, received {}, dropped {:?}",
-            stats.sent, stats.received, stats.dropped
-        ));
-    }
-}
-
-fn life(role: &Role, number: u16) -> Life {
-    Life {
-        number,
-        member: role.index,
-        kind: role.kind,
-        crashed: false,
-        left: false,
-        disturbed: false,
-        resubscribed: false,
-        sent: 0,
-        dropped_out: 0,
-        dropped_in: 0,
-        queued: 0,
-        full: 0,
-        undelivered: 0,
     }
 }
 

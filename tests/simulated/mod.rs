@@ -1,8 +1,10 @@
 //! Runs: several contexts on hosts of their own, faults in the network between them, and the checks afterwards.
 
+mod calm;
 mod dice;
 mod history;
 mod letter;
+mod life;
 mod member;
 mod model;
 mod plan;
@@ -71,14 +73,25 @@ fn run() {
     settle(&mut members);
     probe(pattern, &mut members);
     settle(&mut members);
+    calm::check_routes(&mut members);
+    // The peers of a host that lost its power may have a connection that only ends when they send something.
+    let has_crashed = |member: &Member| member.lives.iter().any(|life| life.crashed);
+    let is_clean = !members.iter().any(has_crashed);
+    if is_clean {
+        calm::check_turns(&mut members);
+    }
     for member in &mut members {
         let stats = member.stats();
         member.account(&stats);
     }
     model::check(pattern, &members, &network::streams());
+    if is_clean {
+        calm::check_farewells(pattern, &mut members);
+    }
     for member in &mut members {
         member.end(Duration::from_secs(5));
     }
+    history::end();
 }
 
 /// Faults in the network.
@@ -117,6 +130,7 @@ fn settle(members: &mut [Member]) {
     let mut quiet = 0;
     let mut before = Vec::new();
     let mut left = members.iter().any(|member| member.life.disturbed);
+    let present: BTreeSet<usize> = members.iter().map(|member| member.role.index).collect();
     while quiet < LOOKS {
         simulation::sleep(LOOK);
         if quiet + 1 == LOOKS && left {
@@ -137,7 +151,10 @@ fn settle(members: &mut [Member]) {
             let up: BTreeSet<_> = up.map(|peer| &peer.endpoint).collect();
             let missing = match member.role.binds {
                 true => 0,
-                false => member.connected.len().saturating_sub(up.len()),
+                false => {
+                    let wanted = member.connected.intersection(&present).count();
+                    wanted.saturating_sub(up.len())
+                }
             };
             // Replies that REQ does not expect any more wait until it receives others, and may fill the queues.
             let queued = match member.role.kind {

@@ -4,7 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::history::{self, History, Receipt};
 use super::letter::{TOPICS, topic_of};
-use super::member::{Life, Member};
+use super::life::Life;
+use super::member::Member;
 use super::plan::{Pattern, host};
 use super::wire;
 use zeroxide::SocketType;
@@ -27,14 +28,15 @@ pub fn check(pattern: &Pattern, members: &[Member], streams: &[Stream]) {
     });
 }
 
-/// Whether letters may still wait that can never arrive: those of a PAIR whose peer has another connection first, and requests
-/// behind replies that a relaxed REQ does not read.
+/// Whether letters may still wait that can never arrive: those of a PAIR whose peer has another connection first, those of a
+/// DEALER whose next connection came first, and requests behind replies that a relaxed REQ does not read.
 fn is_open(pattern: &Pattern, members: &[Member]) -> bool {
     match pattern.sides[0] {
         SocketType::Pair => {
             let is_new = |member: &Member| member.life.disturbed || !member.lives.is_empty();
             members.iter().any(is_new)
         }
+        SocketType::Dealer => members.iter().any(|member| member.life.has_waiter),
         SocketType::Req => members.iter().any(|member| member.role.options.relaxed),
         _ => false,
     }

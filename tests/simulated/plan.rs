@@ -116,6 +116,8 @@ pub struct Options {
     /// It has a routing id of its own.
     pub named: bool,
     pub reconnect: Duration,
+    /// The interval doubles up to this one.
+    pub reconnect_max: Option<Duration>,
 }
 
 impl Role {
@@ -158,15 +160,20 @@ pub fn roles(pattern: &Pattern, dice: &mut Dice) -> Vec<Role> {
             if binds {
                 peers.clear();
             }
+            let mut options = match dice.one_in(4) {
+                true => self::options(dice),
+                false => options,
+            };
+            if pattern.sides[side] == Pair {
+                // It would refuse a peer that has lost its power and returns, until it notices.
+                options.heartbeat.get_or_insert(Duration::from_secs(1));
+            }
             roles.push(Role {
                 index,
                 kind: pattern.sides[side],
                 binds,
                 peers,
-                options: match dice.one_in(4) {
-                    true => self::options(dice),
-                    false => options,
-                },
+                options,
                 steps,
             });
         }
@@ -187,6 +194,7 @@ fn options(dice: &mut Dice) -> Options {
         relaxed: dice.one_in(2),
         named: dice.one_in(2),
         reconnect: Duration::from_millis(dice.pick(&[1, 10, 100, 1000])),
+        reconnect_max: (!dice.one_in(8)).then_some(Duration::from_secs(1)),
     }
 }
 

@@ -1,0 +1,112 @@
+//! What must hold after everything has arrived, in calm weather.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use zeroxide::{ErrorKind, SocketType, Wait};
+
+use super::history::{self, note};
+use super::member::Member;
+use super::plan::Pattern;
+use super::settle;
+
+/// How long a socket delivers its last letters. Each finds room.
+const LINGER: Duration = Duration::from_secs(5);
+
+/// A peer that has closed can no longer be addressed. One that lost its power may still have a connection that waits, and a
+/// socket that connects keeps the name of a peer for the next one at the same address.
+pub fn check_routes(members: &mut [Member]) {
+    let left: BTreeSet<u16> = members
+        .iter()
+        .flat_map(|member| &member.lives)
+        .filter(|life| !life.crashed)
+        .map(|life| life.number)
+        .collect();
+    for member in members.iter_mut().filter(|member| member.role.binds) {
+        let reports = member.role.kind == SocketType::Server
+            || member.role.kind == SocketType::Router && member.role.options.mandatory;
+        let routes = member.routes.clone();
+        for (route, from) in routes.into_iter().filter(|(_, from)| left.contains(from)) {
+            let sent = member.send_to(Some(route.clone()), Wait::Dont);
+            let is_gone = sent == Err(ErrorKind::HostUnreachable) || !reports && sent.is_ok();
+            assert!(
+                is_gone,
+                "{member} sends to {from:x}, which has closed, as {route:?}: {sent:?}"
+            );
+        }
+    }
+}
+
+/// A socket that sends in turn sends to each of its peers once before it begins again.
+pub fn check_turns(members: &mut [Member]) {
+    for at in 0..members.len() {
+        let takes_turns = [SocketType::Push, SocketType::Dealer, SocketType::Client];
+        if !takes_turns.contains(&members[at].role.kind) {
+            continue;
+        }
+        let peers = connections(&mut members[at]);
+        let numbers: BTreeSet<u32> = (0..peers)
+            .map(|_| {
+                let member = &mut members[at];
+                let sent = member.send_to(None, Wait::Dont);
+                let number = sent.unwrap_or_else(|error| panic!("{member} has no turn: {error:?}"));
+                settle(members);
+                number
+            })
+            .collect();
+        let takers = takers(members[at].life.number, &numbers);
+        let is_fair = takers.len() == peers && takers.values().all(|letters| letters.len() == 1);
+        assert!(
+            is_fair,
+            "{} sent {numbers:?} to {peers} peers, and they received {takers:x?}",
+            members[at]
+        );
+    }
+}
+
+/// A socket that closes delivers its last letters.
+pub fn check_farewells(pattern: &Pattern, members: &mut Vec<Member>) {
+    if pattern.spreads {
+        return;
+    }
+    let senders = [SocketType::Push, SocketType::Dealer, SocketType::Client];
+    for at in (0..members.len()).rev() {
+        if !senders.contains(&members[at].role.kind) {
+            continue;
+        }
+        let mut member = members.remove(at);
+        let peers = connections(&mut member);
+        let sent = (0..peers).map_while(|_| member.send_to(None, Wait::Dont).ok());
+        let numbers: BTreeSet<u32> = sent.collect();
+        note(format_args!("{member} says farewell with {numbers:?}"));
+        member.end(LINGER);
+        settle(members);
+        let takers = takers(member.life.number, &numbers);
+        let arrived: BTreeSet<u32> = takers.into_values().flatten().collect();
+        assert!(
+            arrived == numbers,
+            "{member} closed after {numbers:?}, and {arrived:?} arrived"
+        );
+    }
+}
+
+/// The number of connections of a socket.
+fn connections(member: &mut Member) -> usize {
+    let stats = member.stats();
+    stats.peers.iter().filter(|peer| peer.connected).count()
+}
+
+/// The sockets that received some of these letters of a socket.
+fn takers(from: u16, numbers: &BTreeSet<u32>) -> BTreeMap<u16, Vec<u32>> {
+    let mut takers = BTreeMap::<u16, Vec<u32>>::new();
+    history::with(|history| {
+        for (receiver, received) in &history.received {
+            for letter in received.iter().map(|receipt| receipt.letter) {
+                if letter.from == from && numbers.contains(&letter.number) {
+                    takers.entry(*receiver).or_default().push(letter.number);
+                }
+            }
+        }
+    });
+    takers
+}
