@@ -80,6 +80,10 @@ class Peer:
     def resume(self) -> None:
         self._process.send_signal(signal.SIGCONT)
 
+    def exit_code(self) -> int:
+        """Waits until it ends by itself, and returns its exit code."""
+        return self._process.wait(PATIENCE)
+
     def end(self) -> None:
         with contextlib.suppress(ProcessLookupError):
             self._process.kill()
