@@ -430,6 +430,25 @@ mod tests {
         assert_eq!(pop_all(&mut window), [-1, 1]);
     }
 
+    /// Otherwise all receivers that lost a packet would repeat their requests at the same time.
+    #[test]
+    fn a_repeated_request_waits_for_a_random_time() {
+        let delays: BTreeSet<Duration> = (0..20)
+            .map(|seed| {
+                let start = Instant::now();
+                let mut window = Window::new(0, 10);
+                insert(&mut window, 1, start);
+                let mut dice = Dice::new(seed);
+                for now in [start, start + CONFIRMATION] {
+                    window.handle_timeout(now, &mut dice, &mut Vec::new());
+                }
+                window.poll_timeout().unwrap() - (start + CONFIRMATION)
+            })
+            .collect();
+        assert!(delays.len() > 10, "{delays:?}");
+        assert!(delays.iter().all(|delay| *delay <= BACK_OFF));
+    }
+
     #[test]
     fn a_confirmation_suppresses_the_request() {
         let now = Instant::now();

@@ -102,6 +102,40 @@ fn write(layer: &mut TlsLayer, bytes: &[u8]) -> usize {
     layer.handle_output(&[IoSlice::new(bytes)])
 }
 
+/// A client sends as soon as its own handshake is complete, so a server may read the end of it and messages at once.
+#[test]
+fn bytes_that_arrive_with_the_end_of_the_handshake_count() {
+    let (mut client, mut server) = pair();
+    let mut arrived = Vec::new();
+    pass(&mut client, &mut server, usize::MAX, &mut arrived).unwrap();
+    pass(&mut server, &mut client, usize::MAX, &mut arrived).unwrap();
+    assert_eq!(
+        (client.phase(), server.phase()),
+        (Phase::Open, Phase::Opening)
+    );
+    let sent = vec![7; 40_000];
+    assert_eq!(write(&mut client, &sent), sent.len());
+    server.handle_input(client.poll_transmit()).unwrap();
+    assert_eq!(server.phase(), Phase::Open);
+    while server.has_input() {
+        let mut buffer = Vec::with_capacity(1000);
+        server.poll_input(&mut buffer).unwrap();
+        arrived.extend(buffer);
+    }
+    assert!(arrived == sent);
+}
+
+/// A server with several names chooses its certificate by it (RFC 6066, section 3).
+#[test]
+fn a_client_sends_the_name_of_the_server() {
+    let (mut client, mut server) = pair();
+    settle(&mut client, &mut server, usize::MAX).unwrap();
+    match &server.connection {
+        rustls::Connection::Server(server) => assert_eq!(server.server_name(), Some("localhost")),
+        rustls::Connection::Client(_) => unreachable!("a server"),
+    }
+}
+
 #[test]
 fn bytes_arrive_however_they_are_cut() {
     for piece in [1, 7, 1000, 5000, 16 * 1024, usize::MAX] {

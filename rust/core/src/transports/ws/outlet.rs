@@ -1,4 +1,4 @@
-//! [`Outlet`]: what is to be sent: the upgrade, then frames of the engine as messages of WebSocket, and control frames
+//! [`Outlet`]: what waits to be sent: the upgrade, then frames of the engine as messages of WebSocket, and control frames
 //! between them.
 
 use super::dialect::Dialect;

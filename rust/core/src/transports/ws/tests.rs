@@ -1,4 +1,4 @@
-//! Two layers that hand each other their bytes, without I/O.
+//! Two layers that hand each other their bytes, without I/O. The file is long because it has all kinds of hostile frames.
 
 use std::io::IoSlice;
 
@@ -87,6 +87,22 @@ fn frames_arrive_however_they_are_cut() {
             assert!(arrived == sent, "{piece}");
             both.reverse();
         }
+    }
+}
+
+/// RFC 6455, section 5.2: "the minimal number of bytes MUST be used to encode the length".
+#[test]
+fn lengths_take_as_few_bytes_as_possible() {
+    // The payload has the flags, too.
+    for (body, start) in [
+        (124, &[0x82, 125][..]),
+        (125, &[0x82, 126, 0, 126]),
+        (65_534, &[0x82, 126, 0xff, 0xff]),
+        (65_535, &[0x82, 127, 0, 0, 0, 0, 0, 1, 0, 0]),
+    ] {
+        let (_, mut server) = open(usize::MAX);
+        write(&mut server, &[&[2][..], &u64::to_be_bytes(body)].concat());
+        assert_eq!(server.poll_transmit(), [start, &[0]].concat());
     }
 }
 
