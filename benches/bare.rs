@@ -1,5 +1,5 @@
-//! What the roles of libzmq.rs do, over a bare connection of TCP or of TLS: the time that the kernel, or the kernel and
-//! rustls, take alone.
+//! The roles of libzmq.rs over a bare connection of TCP or TLS, without sockets of zeroxide: the time that the kernel takes
+//! alone, or the kernel and rustls.
 
 use std::env;
 use std::fs;
