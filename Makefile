@@ -56,8 +56,13 @@ soak-sockets:
 	$(VENV_PYTHON) tests/soak/sockets.py $(SOAK)
 
 simulate:
+ifneq (,$(findstring pipeline,$(SIMULATE)))
+	RUSTFLAGS="--cfg zeroxide_disk" CARGO_TARGET_DIR=target/disk \
+		cargo test --locked --profile quick -p zeroxide-pipeline --test simulation -- $(SIMULATE)
+else
 	RUSTFLAGS="--cfg zeroxide_shuttle" CARGO_TARGET_DIR=target/shuttle \
 		cargo test --locked --profile quick -p zeroxide --test simulation -- $(SIMULATE)
+endif
 
 faults:
 	$(STAGES) install

@@ -66,6 +66,7 @@ const CORE: &[&[&str]] = &[
 
 /// The modules of rust/log, in the same way.
 const LOG: &[&[&str]] = &[
+    &["disk"],
     &["columns", "table", "private"],
     &["error"],
     &["layout"],
@@ -85,7 +86,7 @@ const PIPELINE: &[&[&str]] = &[
     &["link"],
     &["client"],
     &["reader", "collector", "producer"], // blind to each other
-    &["fuzzing"],
+    &["fuzzing", "simulation"],
 ];
 
 /// The modules of rust/discovery, in the same way.

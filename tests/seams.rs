@@ -140,6 +140,42 @@ fn comparing_a_scheme_is_seen() {
     assert_eq!(lines, ["let a = 1;", ""]);
 }
 
+/// The standard library's files, or a call to the system about them.
+fn file(line: &str) -> Option<String> {
+    let doors = ["std::fs", "unix::fs", "rustix::fs", "rustix::io::p"];
+    let found = doors.iter().find(|door| line.contains(**door));
+    // Of a path, and not of the kind of an entry in a folder.
+    let methods = [
+        ".exists()",
+        ").is_file()",
+        ").is_dir()",
+        "path.is_file()",
+        "path.is_dir()",
+    ];
+    let found = found.or_else(|| methods.iter().find(|method| line.contains(**method)));
+    found.map(|found| (*found).to_owned())
+}
+
+#[test]
+fn only_the_disk_knows_files() {
+    only("rust/log/src", &["disk"], file);
+    only("rust/pipeline/src", &[], file);
+}
+
+#[test]
+fn opening_a_file_is_seen() {
+    for line in [
+        "use std::fs::{self, File};",
+        "rustix::fs::fdatasync(&file)?;",
+        "if path.exists() {",
+    ] {
+        assert!(file(line).is_some(), "{line}");
+    }
+    for line in ["use crate::disk::File;", "disk::exists(&path)"] {
+        assert!(file(line).is_none(), "{line}");
+    }
+}
+
 /// One socket type, as code needs it to tell it from others.
 fn socket_type(line: &str) -> Option<String> {
     let names = line.split("SocketType::").skip(1);

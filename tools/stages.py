@@ -125,6 +125,14 @@ def shuttle(test: str) -> Callable[[Runner], None]:
     return run
 
 
+def disks(runner: Runner) -> None:
+    """Uses its own target directory, like loom."""
+    env = {"RUSTFLAGS": "--cfg zeroxide_disk", "CARGO_TARGET_DIR": str(TARGET / "disk")}
+    test = ("cargo", "test", "--locked", "--profile", "quick", "-p", "zeroxide-pipeline")
+    seeds = ("--", "--seeds", "20000") if runner.everything else ()
+    runner.sh(*test, "--test", "simulation", *seeds, env=env)
+
+
 def constant_time(runner: Runner) -> None:
     """Runs CURVE under memcheck with secrets marked as undefined, so that it reports branches and addresses that depend on them."""
     build = ("cargo", "build", "--locked", "--profile", "quick", "-p", "zeroxide-fuzz")
@@ -417,6 +425,7 @@ TEST = [
     Stage("loom", loom, skip=without_path("rust/queue/tests/loom.rs", "cargo")),
     Stage("schedules", shuttle("schedules"), skip=without_path("tests/schedules.rs", "cargo")),
     Stage("simulation", shuttle("simulation"), skip=without_path("tests/simulation.rs", "cargo")),
+    Stage("disks", disks, skip=without_path("rust/pipeline/tests/simulation.rs", "cargo")),
     *QUICK,
     WHEEL_ALONE,
     MYPY,

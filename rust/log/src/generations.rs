@@ -1,11 +1,11 @@
 //! Generations record which opening of a log wrote which rows. An older copy of a folder continues under the same id
 //! and with the same offsets as its original, but with other rows, and only the generation distinguishes them.
 
-use std::fs::{self, File};
-use std::io::{self, Read, Write};
+use std::io::{self, Write};
 use std::path::Path;
 use std::sync::Arc;
 
+use crate::disk;
 use crate::error::LogError;
 use crate::private;
 
@@ -76,18 +76,18 @@ impl Generations {
             let mut file = private::new_file().truncate(true).open(&new)?;
             file.write_all(self.encode().as_bytes())?;
             file.sync_all()?;
-            fs::rename(&new, &path)?;
-            File::open(dir)?.sync_all()
+            disk::rename(&new, &path)?;
+            disk::sync_folder(dir)
         };
         write().map_err(|error| {
-            let _ = fs::remove_file(&new); // an incomplete file, which no reader uses
+            let _ = disk::remove_file(&new); // an incomplete file, which no reader uses
             LogError::from_io("write", &path, error)
         })
     }
 
     /// Loads the list of a folder: empty if it has none; an error text if it is damaged.
     pub(crate) fn load(dir: &Path) -> io::Result<Result<Generations, &'static str>> {
-        match fs::read_to_string(dir.join(GENERATIONS)) {
+        match disk::read_to_string(dir.join(GENERATIONS)) {
             Ok(text) => Ok(Generations::decode(&text).ok_or("it is damaged")),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Ok(Generations::default())),
             Err(error) if error.kind() == io::ErrorKind::InvalidData => Ok(Err("it is damaged")),
@@ -124,8 +124,8 @@ impl Generations {
 pub(crate) fn random<const N: usize>() -> Result<[u8; N], LogError> {
     let path = Path::new("/dev/urandom");
     let mut bytes = [0; N];
-    let read = File::open(path).and_then(|mut file| file.read_exact(&mut bytes));
-    read.map_err(|error| LogError::from_io("read", path, error))?;
+    let filled = disk::random(&mut bytes);
+    filled.map_err(|error| LogError::from_io("read", path, error))?;
     Ok(bytes)
 }
 

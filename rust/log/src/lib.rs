@@ -29,6 +29,7 @@ mod book;
 mod builder;
 mod columns;
 mod convert;
+pub mod disk;
 mod error;
 mod fetched;
 mod frame;

@@ -1,7 +1,6 @@
 //! The writer: appends, seals segments, trims.
 
 use std::collections::BTreeMap;
-use std::fs::File;
 use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
@@ -10,6 +9,7 @@ use std::time::Duration;
 use crate::batch::Batch;
 use crate::book::{Book, EPOCH_END, Published, Writer};
 use crate::builder::BatchBuilder;
+use crate::disk::File;
 use crate::error::{BatchError, LogError};
 use crate::frame::{MAX_NAME, Origin, Role};
 use crate::ipc::Metadata;
@@ -32,7 +32,11 @@ pub use retention::{Hold, Trimmed};
 pub const MAX_NAMES: usize = 10_000;
 
 /// A segment without rows is emptied only from this size on, however small segments are, because emptying takes syncs.
-const EMPTIED_FROM: u64 = 1 << 16;
+const EMPTIED_FROM: u64 = if cfg!(zeroxide_disk) {
+    1 << 11
+} else {
+    1 << 16
+};
 
 /// The settings of a log.
 #[derive(Debug, Clone)]
@@ -202,6 +206,11 @@ impl Log {
         Syncer {
             shared: self.shared.clone(),
         }
+    }
+
+    /// Whether a handle syncs this opening of the log, and not an earlier one.
+    pub fn has_syncer(&self, syncer: &Syncer) -> bool {
+        Arc::ptr_eq(&self.shared, &syncer.shared)
     }
 
     /// Returns a handle that reads from other threads.

@@ -2,15 +2,13 @@
 //! to it. The offsets of the rows are not known before the log adopts the segment, so the headers of its frames are
 //! kept in memory and completed then.
 
-use std::fs::{self, File};
-use std::hash::{BuildHasher, RandomState};
 use std::io;
-use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, OnceLock};
 
 use crate::batch::Batch;
+use crate::disk::{self, File, FileExt};
 use crate::error::{BatchError, LogError};
 use crate::frame::{self, Labels, MAX_NAME, Origin, Placed, Role};
 use crate::ipc::Metadata;
@@ -68,7 +66,7 @@ impl Prepared {
             return Err(BatchError::Malformed("a query's name has 1 to 255 bytes").into());
         }
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-        let path = dir.join(format!("{}-{number}.{SUFFIX}", process()));
+        let path = dir.join(format!("{}-{number}.{SUFFIX}", disk::process()));
         let mut options = private::new_file();
         let file = options.read(true).truncate(true).open(&path);
         let file = file.map_err(|error| LogError::from_io("create", &path, error))?;
@@ -161,8 +159,8 @@ impl Prepared {
     /// # Errors
     /// The system's errors, after which this object cannot be used any more.
     pub fn sync(&self) -> Result<(), LogError> {
-        rustix::fs::fdatasync(self.file()?)
-            .map_err(|error| LogError::from_io("sync", &self.path, error.into()))
+        let synced = self.file()?.sync_data();
+        synced.map_err(|error| LogError::from_io("sync", &self.path, error))
     }
 
     /// Gives the rows their offsets, and the file the corresponding name. From then on, it is a segment of the log,
@@ -199,9 +197,9 @@ impl Prepared {
             offset += frame.rows;
         }
         written.map_err(write_failed)?;
-        rustix::fs::fdatasync(file).map_err(|error| sync_failed(error.into()))?;
+        file.sync_data().map_err(sync_failed)?;
         let path = path_of(dir, first);
-        fs::rename(&self.path, &path).map_err(rename_failed)?;
+        disk::rename(&self.path, &path).map_err(rename_failed)?;
         Ok(path)
     }
 
@@ -229,7 +227,7 @@ impl Drop for Prepared {
     fn drop(&mut self) {
         if self.file.is_some() {
             // A file that stays is deleted at the next start.
-            let _ = fs::remove_file(&self.path);
+            let _ = disk::remove_file(&self.path);
         }
     }
 }
@@ -238,22 +236,17 @@ fn gone() -> LogError {
     BatchError::Malformed("a transaction that was taken over already").into()
 }
 
-/// Distinguishes this process from others, including earlier ones with the same process id.
-fn process() -> &'static str {
-    static PROCESS: OnceLock<String> = OnceLock::new();
-    PROCESS.get_or_init(|| format!("{:016x}", RandomState::new().hash_one(std::process::id())))
-}
-
 /// Deletes the unfinished segments of earlier processes. A log may be reopened while this process prepares one.
 pub(crate) fn sweep(dir: &Path) -> io::Result<()> {
-    for entry in fs::read_dir(dir)? {
+    let own = disk::process();
+    for entry in disk::read_dir(dir)? {
         let path = entry?.path();
         let is_prepared = path
             .extension()
             .is_some_and(|extension| extension == SUFFIX);
         let name = path.file_name().unwrap_or_default().to_string_lossy();
-        if is_prepared && !name.starts_with(process()) {
-            fs::remove_file(&path)?;
+        if is_prepared && !name.starts_with(&*own) {
+            disk::remove_file(&path)?;
         }
     }
     Ok(())

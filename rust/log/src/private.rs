@@ -1,10 +1,10 @@
 //! Folders and files that only their owner may read, because rows are as confidential as the messages they were.
 
 use std::ffi::OsStr;
-use std::fs::{self, DirBuilder, OpenOptions, Permissions};
 use std::io;
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::Path;
+
+use crate::disk::{self, OpenOptions};
 
 const FOLDER: u32 = 0o700;
 const FILE: u32 = 0o600;
@@ -26,25 +26,28 @@ const ENDINGS: [&str; 4] = ["zlog", "preparing", "stage", "new"];
 /// Names of folders inside logs and spools, and of file systems' own folders.
 const FOLDERS: [&str; 3] = ["staged", "set-aside", "lost+found"];
 
-/// Creates a folder that only its owner may enter. In an existing folder, other users lose their permissions on files
+/// Creates a folder that only its owner may enter, with its name on disk. In an existing folder, other users lose their permissions on files
 /// of logs and spools, and on the folder itself unless it holds anything else. Files of other users stay as they are.
 ///
 /// # Errors
 /// The system's errors from creating or listing the folder.
 pub fn make_folder(dir: &Path) -> io::Result<()> {
-    DirBuilder::new().recursive(true).mode(FOLDER).create(dir)?;
+    disk::create_folders(dir, FOLDER)?;
     let mut is_ours_alone = true;
-    for entry in fs::read_dir(dir)? {
+    for entry in disk::read_dir(dir)? {
         let entry = entry?;
         let kind = entry.file_type()?;
         // Not through a link, because that would change its target.
         if kind.is_file() && is_ours(&entry.path()) {
-            restrict(&entry.path())?;
+            disk::restrict(&entry.path(), OTHERS)?;
         } else {
             is_ours_alone &= kind.is_dir() && is_our_folder(&entry.path());
         }
     }
-    if is_ours_alone { restrict(dir) } else { Ok(()) }
+    match is_ours_alone {
+        true => disk::restrict(dir, OTHERS),
+        false => Ok(()),
+    }
 }
 
 fn is_ours(file: &Path) -> bool {
@@ -57,40 +60,19 @@ fn is_ours(file: &Path) -> bool {
 
 fn is_our_folder(dir: &Path) -> bool {
     let name = dir.file_name().and_then(OsStr::to_str);
-    name.is_some_and(|name| FOLDERS.contains(&name)) || dir.join("LOCK").is_file()
+    name.is_some_and(|name| FOLDERS.contains(&name)) || disk::is_file(&dir.join("LOCK"))
 }
 
 /// Options for creating a file that only its owner may read or write.
 pub fn new_file() -> OpenOptions {
-    let mut options = OpenOptions::new();
-    options.create(true).write(true).mode(FILE);
-    options
-}
-
-fn restrict(path: &Path) -> io::Result<()> {
-    let changed = fs::metadata(path).and_then(|found| {
-        let mode = found.permissions().mode();
-        match mode & OTHERS {
-            0 => Ok(()),
-            _ => fs::set_permissions(path, Permissions::from_mode(mode & !OTHERS)),
-        }
-    });
-    match changed {
-        // It belongs to another user, as the root of a mounted volume does, or it was removed meanwhile.
-        Err(error)
-            if matches!(
-                error.kind(),
-                io::ErrorKind::PermissionDenied | io::ErrorKind::NotFound
-            ) =>
-        {
-            Ok(())
-        }
-        changed => changed,
-    }
+    disk::new_file(FILE)
 }
 
 #[cfg(test)]
 mod tests {
+    use std::fs::{self, Permissions};
+    use std::os::unix::fs::PermissionsExt;
+
     use super::*;
 
     fn mode(path: &Path) -> u32 {

@@ -1,14 +1,13 @@
 //! Opens a log: finds its segments, incomplete writes of a crash, and damage.
 
 use std::collections::{BTreeMap, VecDeque};
-use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::ops::Range;
-use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::book::Book;
+use crate::disk::{self, File, FileExt, OpenOptions};
 use crate::error::LogError;
 use crate::frame::{Header, Role};
 use crate::generations::{GENERATIONS, Generations, random};
@@ -125,7 +124,10 @@ pub(crate) fn open(dir: &Path, trusted: Option<Written>) -> Result<Opened, LogEr
     };
     // The data of a killed process may be in the page cache only. If a sync of that process failed, the system takes
     // the data for written; `SegmentFile::write_again` has dealt with that case.
-    rustix::fs::fdatasync(&file).map_err(|error| LogError::from_io("sync", dir, error.into()))?;
+    file.sync_data()
+        .map_err(|error| LogError::from_io("sync", dir, error))?;
+    // The process may also have ended between renaming a file and syncing its name.
+    disk::sync_folder(dir).map_err(|error| LogError::from_io("sync", dir, error))?;
     let (active, appended) = segments
         .back()
         .map_or((0, 0), |segment| (segment.first, segment.end()));
@@ -184,7 +186,7 @@ fn load_generations(dir: &Path, recovery: &mut Recovery) -> Result<Generations, 
 
 /// The mark that the last process wrote; 0 if it is missing or cannot be read.
 fn read_durable(dir: &Path) -> u64 {
-    let text = fs::read_to_string(dir.join(DURABLE)).unwrap_or_default();
+    let text = disk::read_to_string(dir.join(DURABLE)).unwrap_or_default();
     let offset = text
         .split(' ')
         .next()
@@ -224,7 +226,7 @@ impl SegmentFile {
                 .map_err(failed("write"))?;
             position += length as u64;
         }
-        rustix::fs::fdatasync(&writable).map_err(|error| failed("sync")(error.into()))
+        writable.sync_data().map_err(failed("sync"))
     }
 
     /// The same for a sealed segment with rows that are not below `synced`.
@@ -267,7 +269,7 @@ fn segment_files(
 ) -> Result<Vec<SegmentFile>, LogError> {
     let failed = |error: io::Error| LogError::from_io("read", dir, error);
     let mut firsts = Vec::new();
-    for entry in fs::read_dir(dir).map_err(failed)? {
+    for entry in disk::read_dir(dir).map_err(failed)? {
         let name = entry.map_err(failed)?.file_name();
         firsts.extend(name.to_str().and_then(first_of_name));
     }
@@ -283,13 +285,15 @@ fn segment_files(
             path: path.clone(),
             what: what.to_owned(),
         };
-        let (own, start) = match Segment::read_beginning(&file, *first) {
+        let beginning = Segment::read_beginning(&file, *first)
+            .map_err(|error| LogError::from_io("read", &path, error))?;
+        let (own, start) = match beginning {
             Ok((own, start)) => (Some(own), start),
             Err(NoBeginning::NotComplete) if at + 1 == firsts.len() && bytes < beginning_len() => {
                 // A crash came between creating the file and writing its header, so no row was in it.
                 recovery.dropped_bytes += bytes;
                 recovery.dropped_from = Some(path.clone());
-                fs::remove_file(&path)
+                disk::remove_file(&path)
                     .map_err(|error| LogError::from_io("remove", &path, error))?;
                 continue;
             }

@@ -1,11 +1,10 @@
 //! One file of the log: its header, and the index of its frames.
 
-use std::fs::{self, File};
 use std::io;
-use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use crate::disk::{self, File, FileExt};
 use crate::error::LogError;
 use crate::frame::Header;
 use crate::ipc;
@@ -61,13 +60,13 @@ pub(crate) fn begin_segment(
         let file = private::new_file().truncate(true).open(&path)?;
         file.write_all_at(&bytes, 0)?;
         file.sync_all()?;
-        File::open(dir)?.sync_all()?;
+        disk::sync_folder(dir)?;
         Ok(file)
     };
     match write() {
         Ok(file) => Ok((file, Segment::new(first, path, bytes.len() as u64))),
         Err(error) => {
-            let _ = fs::remove_file(&path); // an incomplete header
+            let _ = disk::remove_file(&path); // an incomplete header
             Err(LogError::from_io("create", &path, error))
         }
     }
@@ -242,36 +241,43 @@ impl Segment {
     }
 
     /// Reads the id in the file's header and the position of the first frame.
-    pub fn read_beginning(file: &File, first: u64) -> Result<(LogId, u64), NoBeginning> {
-        let mut head = [0; HEAD];
-        let too_short = |_| NoBeginning::NotComplete;
-        file.read_exact_at(&mut head, 0).map_err(too_short)?;
-        let whole = |start: usize| {
-            let mut bytes = head.to_vec();
-            bytes.resize(start, 0);
-            file.read_exact_at(&mut bytes[HEAD..], HEAD as u64)?;
-            io::Result::Ok(bytes)
+    ///
+    /// # Errors
+    /// The system's errors. A header that cannot be read now is not a damaged one.
+    pub fn read_beginning(
+        file: &File,
+        first: u64,
+    ) -> io::Result<Result<(LogId, u64), NoBeginning>> {
+        let Some(head) = read_start(file, HEAD)? else {
+            return Ok(Err(NoBeginning::NotComplete));
         };
         let start = match SegmentInfo::size(&head) {
             Ok(start) => start,
             Err(what @ (NO_SEGMENT | OTHER_VERSION)) => {
-                let bytes = SegmentInfo::start(&head).map(whole);
-                let is_meant = matches!(bytes, Ok(Ok(bytes)) if SegmentInfo::is_right(&bytes));
-                return Err(if is_meant {
-                    NoBeginning::Foreign(what)
-                } else {
-                    NoBeginning::Unlike(what)
-                });
+                let start = head.first_chunk().map(SegmentInfo::start);
+                let bytes = match start {
+                    Some(Ok(start)) => read_start(file, start)?,
+                    _ => None,
+                };
+                let is_meant = bytes.is_some_and(|bytes| SegmentInfo::is_right(&bytes));
+                return Ok(Err(match is_meant {
+                    true => NoBeginning::Foreign(what),
+                    false => NoBeginning::Unlike(what),
+                }));
             }
-            Err(_) => return Err(NoBeginning::Damaged),
+            Err(_) => return Ok(Err(NoBeginning::Damaged)),
         };
-        let bytes = whole(start).map_err(too_short)?;
-        let info = SegmentInfo::read(&bytes).map_err(|_| NoBeginning::Damaged)?;
+        let Some(bytes) = read_start(file, start)? else {
+            return Ok(Err(NoBeginning::NotComplete));
+        };
+        let Ok(info) = SegmentInfo::read(&bytes) else {
+            return Ok(Err(NoBeginning::Damaged));
+        };
         if info.first_offset != first {
             let what = "its name says another offset than its header";
-            return Err(NoBeginning::Foreign(what));
+            return Ok(Err(NoBeginning::Foreign(what)));
         }
-        Ok((info.log_id, info.start as u64))
+        Ok(Ok((info.log_id, info.start as u64)))
     }
 
     pub fn open(&self) -> Result<File, LogError> {
@@ -448,6 +454,16 @@ impl Index {
         }
         self.latest = Some(latest.max(receive_time));
         (self.end, self.bytes) = (end, position + length);
+    }
+}
+
+/// Reads the first bytes of a file; None if it has fewer.
+fn read_start(file: &File, length: usize) -> io::Result<Option<Vec<u8>>> {
+    let mut bytes = vec![0; length];
+    match file.read_exact_at(&mut bytes, 0) {
+        Ok(()) => Ok(Some(bytes)),
+        Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Ok(None),
+        Err(error) => Err(error),
     }
 }
 

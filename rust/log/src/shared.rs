@@ -1,11 +1,10 @@
 //! The state that the writer, its readers and syncing threads share.
 
 use std::collections::VecDeque;
-use std::fs::File;
-use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use crate::disk::{File, FileExt};
 use crate::error::LogError;
 use crate::generations::Generations;
 use crate::segment::{LogId, Segment};
@@ -82,9 +81,9 @@ impl Shared {
             }
             (state.appended, state.written, state.active.clone())
         };
-        if let Err(error) = rustix::fs::fdatasync(&*active) {
+        if let Err(error) = active.sync_data() {
             // The kernel may have dropped the pages, so a second fsync would succeed without meaning anything.
-            return Err(self.fail("fsync", error.into()));
+            return Err(self.fail("fsync", error));
         }
         let mut state = self.state();
         state.check()?;

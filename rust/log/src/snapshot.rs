@@ -2,12 +2,12 @@
 //! old one atomically.
 
 use std::collections::BTreeMap;
-use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::Path;
 use std::sync::Arc;
 
 use crate::book::{Book, Last, Published, Writer};
+use crate::disk;
 use crate::error::LogError;
 use crate::private;
 use crate::segment::LogId;
@@ -44,18 +44,18 @@ impl Snapshot {
             let mut file = private::new_file().truncate(true).open(&new)?;
             file.write_all(&self.encode())?;
             file.sync_all()?;
-            fs::rename(&new, &path)?;
-            File::open(dir)?.sync_all()
+            disk::rename(&new, &path)?;
+            disk::sync_folder(dir)
         };
         write().map_err(|error| {
-            let _ = fs::remove_file(&new); // an incomplete file, which no reader uses
+            let _ = disk::remove_file(&new); // an incomplete file, which no reader uses
             LogError::from_io("write", &path, error)
         })
     }
 
     /// Loads the snapshot of a folder: None if there is none; an error text if it is damaged.
     pub fn load(dir: &Path) -> io::Result<Result<Option<Snapshot>, &'static str>> {
-        match fs::read(dir.join(NAME)) {
+        match disk::read(dir.join(NAME)) {
             Ok(bytes) => Ok(Snapshot::decode(&bytes).map(Some).ok_or("it is damaged")),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Ok(None)),
             Err(error) => Err(error),

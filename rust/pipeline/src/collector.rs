@@ -25,6 +25,8 @@ mod exposure;
 mod fetch;
 mod followers;
 mod ingest;
+#[cfg(zeroxide_disk)]
+mod kept;
 mod line;
 mod outbox;
 mod owners;
@@ -33,6 +35,8 @@ mod publishing;
 mod refusal;
 mod routes;
 mod serve;
+#[cfg(zeroxide_disk)]
+pub(crate) mod simulated;
 mod stage;
 mod staging;
 mod stats;

@@ -12,6 +12,9 @@ pub mod fuzzing;
 mod link;
 pub mod producer;
 pub mod reader;
+#[cfg(zeroxide_disk)]
+#[doc(hidden)]
+pub mod simulation;
 mod wake;
 pub mod wire;
 

@@ -98,6 +98,45 @@ pub(crate) const CRYPTOGRAPHIC: u32 = 0x1100_0001;
 /// about half a second.
 const BROKEN_OFF: u32 = 3;
 
+/// A connection to a collector, as a producer uses it.
+pub(crate) trait Channel {
+    /// The address of the collector.
+    fn endpoint(&self) -> &str;
+    /// Returns the next message.
+    fn poll_message(&self) -> Option<Message>;
+    /// Returns the next change of the connection.
+    fn poll_change(&self) -> Option<Change>;
+    /// Sends a message. Returns whether that was possible.
+    fn send(&self, message: Message) -> bool;
+    /// Reconnects. Messages in transit are lost.
+    ///
+    /// # Errors
+    /// If the system has no more sockets.
+    fn reopen(&mut self) -> Result<()>;
+}
+
+impl Channel for Link {
+    fn endpoint(&self) -> &str {
+        Link::endpoint(self)
+    }
+
+    fn poll_message(&self) -> Option<Message> {
+        Link::poll_message(self)
+    }
+
+    fn poll_change(&self) -> Option<Change> {
+        Link::poll_change(self)
+    }
+
+    fn send(&self, message: Message) -> bool {
+        Link::send(self, message)
+    }
+
+    fn reopen(&mut self) -> Result<()> {
+        Link::reopen(self)
+    }
+}
+
 /// See the module text.
 pub(crate) struct Link {
     context: Context,

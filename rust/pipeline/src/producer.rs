@@ -5,16 +5,20 @@
 //! | `intake` | rows become batches; how much may be unacknowledged |
 //! | `window` | the rows that one collector has not acknowledged: the protocol, without I/O |
 //! | `spool` | the same on disk, for the next run |
+//! | `conversation` | what is held for one collector, spooled, sent, and answered |
 //! | `worker` | the thread that does the I/O |
 //! | `shared` | the state shared between callers and that thread |
 //! | `notices`, `failure`, `stats` | reports for the user |
 //!
 //! Any thread may use a producer. Calls that wait take a deadline, so that callers can handle signals in between.
 
+mod conversation;
 mod failure;
 mod intake;
 mod notices;
 mod shared;
+#[cfg(zeroxide_disk)]
+pub(crate) mod simulated;
 pub(crate) mod spool;
 mod stats;
 pub mod window;
@@ -33,6 +37,7 @@ use zeroxide_log::{Batch, BatchError, Row};
 
 use crate::clock::wall;
 use crate::link::{Link, Security};
+use crate::producer::conversation::Conversation;
 pub use crate::producer::failure::{Failure, Fate};
 use crate::producer::intake::{Bounds, Intake, Taken};
 pub use crate::producer::intake::{Place, lane_of};
@@ -41,8 +46,7 @@ use crate::producer::shared::{Shared, Standing, State};
 use crate::producer::spool::Spool;
 use crate::producer::stats::Counters;
 pub use crate::producer::stats::{CollectorStats, ProducerStats};
-use crate::producer::window::Window;
-use crate::producer::worker::{Conversation, Parcel, Worker};
+use crate::producer::worker::Worker;
 use crate::wire::{Code, NAME_MAX};
 
 /// The settings of a producer.
@@ -152,40 +156,14 @@ impl Producer {
                 }
                 None => None,
             };
-            let epoch = wall().max(
-                spool
-                    .as_ref()
-                    .map_or(0, |spool| spool.epoch().saturating_add(1)),
-            );
-            let numbers = spool.as_ref().and_then(Spool::numbers);
-            let mut window = Window::new(epoch, numbers, now);
-            if let Some(spool) = &spool {
-                spool
-                    .left(|left| {
-                        let rows = left.place.1 - left.place.0;
-                        let Some(bytes) = left.bytes else {
-                            window.push_damaged(Parcel::damaged(left.place), rows);
-                            intake.adopt(at, rows, 0);
-                            return;
-                        };
-                        let size = bytes.len() as u64;
-                        let is_kept = window.unacknowledged_size() < config.max_bytes;
-                        let parcel = Parcel {
-                            bytes: is_kept.then_some(bytes),
-                            cost: size,
-                            spooled: Some(left.place),
-                        };
-                        window.push(parcel, rows, size);
-                        intake.adopt(at, rows, size);
-                    })
-                    .map_err(Failure::spool)?;
-                if spool.has_lost_numbers() {
-                    window.doubt();
-                }
-                reports.extend(spool.notes());
-            }
-            window.begin_fresh();
-            conversations.push(Conversation::new(link, window, spool));
+            reports.extend(spool.iter().flat_map(Spool::notes));
+            conversations.push(Conversation::begin(
+                link,
+                spool,
+                config.max_bytes,
+                now,
+                |rows, size| intake.adopt(at, rows, size),
+            )?);
         }
         let standings = config.endpoints.iter().map(|endpoint| Standing {
             endpoint: endpoint.clone(),

@@ -1,9 +1,9 @@
 //! Adopts a prepared transaction: its segment becomes the log's last one by being renamed.
 
-use std::fs::File;
 use std::sync::Arc;
 
 use super::{Log, Publication};
+use crate::disk;
 use crate::error::LogError;
 use crate::frame::Role;
 use crate::prepared::Prepared;
@@ -36,7 +36,7 @@ impl Log {
             self.write_snapshot(first, self.book.clone())?;
         }
         let path = prepared.place(&self.shared.dir, first, next_seq)?;
-        let named = File::open(&self.shared.dir).and_then(|dir| dir.sync_all());
+        let named = disk::sync_folder(&self.shared.dir);
         named.map_err(|error| self.shared.fail("rename", error))?;
 
         self.sealed = self.book.clone();

@@ -1,11 +1,11 @@
 //! Retention: which segments are removed, and when.
 
-use std::fs;
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::Log;
+use crate::disk;
 use crate::error::LogError;
 use crate::segment::Segment;
 
@@ -116,9 +116,12 @@ impl Log {
             }
             state.segments.pop_front();
             drop(state);
-            match fs::remove_file(&oldest.path) {
+            match disk::remove_file(&oldest.path) {
                 Err(error) if error.kind() != io::ErrorKind::NotFound => {
-                    return Err(LogError::from_io("remove", &oldest.path, error));
+                    // The log still begins there. Removing later files first would leave a gap.
+                    let path = oldest.path.clone();
+                    self.shared.state().segments.push_front(oldest);
+                    return Err(LogError::from_io("remove", &path, error));
                 }
                 _ => {}
             }

@@ -2,10 +2,10 @@
 
 use std::io;
 use std::ops::Range;
-use std::os::unix::fs::FileExt;
 
 use super::Log;
 use crate::batch::Batch;
+use crate::disk::FileExt;
 use crate::error::LogError;
 use crate::frame::{self, Labels, Origin, Role};
 

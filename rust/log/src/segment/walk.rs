@@ -1,11 +1,10 @@
 //! Walks from frame to frame of a segment, and past damage.
 
-use std::fs::File;
 use std::io;
 
 use bytes::Bytes;
-use rustix::buffer::spare_capacity;
 
+use crate::disk::{self, File};
 use crate::frame::{FIXED, Header, MAGIC, MAX_HEADER, NoHeader};
 
 /// The item at a position of a segment.
@@ -208,10 +207,10 @@ fn read_at(file: &File, position: u64, length: usize) -> io::Result<Bytes> {
     let mut bytes = Vec::with_capacity(length);
     while bytes.len() < length {
         let at = position + bytes.len() as u64;
-        match rustix::io::pread(file, spare_capacity(&mut bytes), at) {
+        match disk::read_more(file, &mut bytes, at) {
             Ok(0) => break,
-            Ok(_) | Err(rustix::io::Errno::INTR) => {}
-            Err(error) => return Err(error.into()),
+            Err(error) if error.kind() != io::ErrorKind::Interrupted => return Err(error),
+            _ => {}
         }
     }
     bytes.truncate(length);

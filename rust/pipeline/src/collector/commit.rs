@@ -61,7 +61,14 @@ impl Commits {
         let thread = thread::Builder::new()
             .name("collector-sync".to_owned())
             .spawn(move || run(&syncers, &line))?;
-        Ok(Commits {
+        let mut commits = Commits::new(requests, flush_after, flush_rows);
+        commits.thread = Some(thread);
+        Ok(commits)
+    }
+
+    /// The same with another thread, which takes the requests to sync.
+    pub fn new(requests: SyncSender<Syncer>, flush_after: Duration, flush_rows: u64) -> Commits {
+        Commits {
             flush_after,
             flush_rows,
             waiting: VecDeque::new(),
@@ -70,8 +77,8 @@ impl Commits {
             is_urgent: false,
             is_running: false,
             requests: Some(requests),
-            thread: Some(thread),
-        })
+            thread: None,
+        }
     }
 
     /// Records that `rows` rows were just appended.
@@ -158,6 +165,10 @@ fn run(syncers: &Receiver<Syncer>, line: &Line) {
         let start = Instant::now();
         let result = syncer.sync();
         let took = start.elapsed();
-        line.tell(Event::Synced { result, took });
+        line.tell(Event::Synced {
+            syncer,
+            result,
+            took,
+        });
     }
 }

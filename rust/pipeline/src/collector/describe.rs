@@ -2,11 +2,11 @@
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
-use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 
 use zeroxide::{DropReason, Socket};
+use zeroxide_log::disk;
 
 use crate::collector::ingest::{Session, Sessions};
 use crate::collector::routes::{Routes, routes};
@@ -136,7 +136,7 @@ fn too_large(socket: &Socket) -> u64 {
 /// The number of files of the log.
 fn count_segments(dir: &Path) -> u64 {
     // An unreadable folder is reported by every other operation.
-    let entries = fs::read_dir(dir).into_iter().flatten();
+    let entries = disk::read_dir(dir).into_iter().flatten();
     entries
         .flatten()
         .filter(|entry| {

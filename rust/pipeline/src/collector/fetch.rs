@@ -101,6 +101,17 @@ impl Fetcher {
         stats: Arc<Stats>,
         unread: Arc<Unread>,
     ) -> std::io::Result<Fetcher> {
+        let mut fetcher = Fetcher::new(reader, outbox, stats, unread);
+        for _ in 0..THREADS {
+            let shared = fetcher.shared.clone();
+            let thread = thread::Builder::new().name("collector-fetch".to_owned());
+            fetcher.threads.push(thread.spawn(move || shared.run())?);
+        }
+        Ok(fetcher)
+    }
+
+    /// The same without threads.
+    pub fn new(reader: Reader, outbox: Outbox, stats: Arc<Stats>, unread: Arc<Unread>) -> Fetcher {
         let queue = Queue {
             reader,
             by_client: HashMap::new(),
@@ -118,16 +129,22 @@ impl Fetcher {
             arrived: Condvar::new(),
             times: Mutex::default(),
         });
-        let mut fetcher = Fetcher {
+        Fetcher {
             shared,
             threads: Vec::new(),
-        };
-        for _ in 0..THREADS {
-            let shared = fetcher.shared.clone();
-            let thread = thread::Builder::new().name("collector-fetch".to_owned());
-            fetcher.threads.push(thread.spawn(move || shared.run())?);
         }
-        Ok(fetcher)
+    }
+
+    /// Answers the next request, if there is one.
+    #[cfg(zeroxide_disk)]
+    pub fn step(&self) {
+        let mut queue = self.shared.queue();
+        if let Some((job, _)) = queue.take(Instant::now()) {
+            let reader = queue.reader.clone();
+            queue.waiting -= 1;
+            drop(queue);
+            self.shared.answer(&reader, &job);
+        }
     }
 
     /// Replaces the reader after the log was reopened.

@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::sync::mpsc::{Sender, SyncSender};
 use std::time::Duration;
 
-use zeroxide_log::{Batch, LogError, Prepared, Reader};
+use zeroxide_log::{Batch, LogError, Prepared, Reader, Syncer};
 
 use crate::collector::outbox::Asked;
 use crate::collector::refusal::Refusal;
@@ -18,6 +18,7 @@ use crate::wire::Attempt;
 pub(super) enum Event {
     /// A sync has ended. All rows below the offset are on disk.
     Synced {
+        syncer: Syncer,
         result: Result<u64, LogError>,
         took: Duration,
     },

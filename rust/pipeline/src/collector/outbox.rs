@@ -5,6 +5,8 @@ use std::sync::Arc;
 use bytes::Bytes;
 use zeroxide::{ErrorKind, Frame, Message, Socket, Wait};
 
+#[cfg(zeroxide_disk)]
+use crate::collector::kept::Kept;
 use crate::collector::refusal::Refusal;
 use crate::collector::stats::Stats;
 use crate::wire::Reply;
@@ -21,32 +23,61 @@ pub(super) struct Asked {
 /// The sending side for replies.
 #[derive(Clone, Debug)]
 pub(super) struct Outbox {
-    router: Socket,
+    way: Way,
     stats: Arc<Stats>,
+}
+
+/// Where replies go.
+#[derive(Clone, Debug)]
+enum Way {
+    Router(Socket),
+    #[cfg(zeroxide_disk)]
+    Kept(Kept),
 }
 
 impl Outbox {
     pub fn new(router: Socket, stats: Arc<Stats>) -> Outbox {
-        Outbox { router, stats }
+        let way = Way::Router(router);
+        Outbox { way, stats }
+    }
+
+    /// Keeps the replies for a simulation.
+    #[cfg(zeroxide_disk)]
+    pub fn keeping(kept: Kept, stats: Arc<Stats>) -> Outbox {
+        let way = Way::Kept(kept);
+        Outbox { way, stats }
     }
 
     /// Sends a reply. If the peer takes nothing, the reply is dropped and the peer asks again, as it does when a reply
     /// is lost with its connection.
     pub fn say(&self, to: &Asked, reply: Reply) {
-        let sent = self.router.send(addressed(to, reply), Wait::Dont);
-        if sent.is_err() {
+        if self.send(to, reply).is_err() {
             self.stats.undelivered.add(1);
         }
     }
 
     /// Replies unless the peer has too much to read already.
     pub fn try_say(&self, to: &Asked, reply: Reply) -> bool {
-        match self.router.send(addressed(to, reply), Wait::Dont) {
+        match self.send(to, reply) {
             Ok(()) => true,
-            Err(failed) if failed.error.kind() == ErrorKind::Again => false,
+            Err(ErrorKind::Again) => false,
             Err(_) => {
                 self.stats.undelivered.add(1);
                 true
+            }
+        }
+    }
+
+    fn send(&self, to: &Asked, reply: Reply) -> Result<(), ErrorKind> {
+        match &self.way {
+            Way::Router(router) => {
+                let sent = router.send(addressed(to, reply), Wait::Dont);
+                sent.map_err(|failed| failed.error.kind())
+            }
+            #[cfg(zeroxide_disk)]
+            Way::Kept(kept) => {
+                kept.add(&to.route, to.id, reply);
+                Ok(())
             }
         }
     }

@@ -9,11 +9,11 @@
 //! An incomplete record at the end is cut off. Earlier damage is skipped and reported, and stays in the file.
 
 use std::collections::HashMap;
-use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::Path;
 use std::sync::Arc;
 
+use zeroxide_log::disk::{self, File, FileExt};
 use zeroxide_log::private;
 
 const NAME: &str = "owners";
@@ -57,7 +57,7 @@ impl Owners {
     /// Loads the records of a folder.
     pub fn open(dir: &Path) -> io::Result<Owners> {
         let path = dir.join(NAME);
-        let bytes = match fs::read(&path) {
+        let bytes = match disk::read(&path) {
             Ok(bytes) => bytes,
             Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
             Err(error) => return Err(error),
@@ -124,7 +124,6 @@ impl Owners {
     }
 
     fn write(&mut self, name: &str, key: &str) -> io::Result<()> {
-        use std::os::unix::fs::FileExt;
         let mut rest = Vec::with_capacity(4 + name.len() + key.len());
         for text in [name, key] {
             if text.len() > TEXT_MAX {
@@ -182,6 +181,8 @@ fn parse(bytes: &[u8]) -> Option<(&str, &str, &[u8])> {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     #[test]

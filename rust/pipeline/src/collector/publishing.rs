@@ -64,6 +64,16 @@ impl Publishing {
         line: Line,
         outbox: Outbox,
     ) -> std::io::Result<Publishing> {
+        let (mut publishing, worker) = Publishing::new(dir, log, line, outbox);
+        let thread = thread::Builder::new()
+            .name("collector-publish".to_owned())
+            .spawn(move || worker.run(Worker::prepare))?;
+        publishing.thread = Some(thread);
+        Ok(publishing)
+    }
+
+    /// The same without a thread, which runs the worker.
+    pub fn new(dir: PathBuf, log: LogId, line: Line, outbox: Outbox) -> (Publishing, Worker) {
         let (sender, jobs) = mpsc::channel();
         let waiting = Waiting::default();
         let is_over = Arc::new(AtomicBool::new(false));
@@ -77,17 +87,15 @@ impl Publishing {
             is_over: is_over.clone(),
             told: Instant::now(),
         };
-        let thread = thread::Builder::new()
-            .name("collector-publish".to_owned())
-            .spawn(move || worker.run(Worker::prepare))?;
-        Ok(Publishing {
+        let publishing = Publishing {
             jobs: Some(sender),
             number: 0,
             outbox,
             waiting,
             is_over,
-            thread: Some(thread),
-        })
+            thread: None,
+        };
+        (publishing, worker)
     }
 
     /// Joins a transaction that is being prepared already. Returns whether there is one.
@@ -192,7 +200,8 @@ impl Drop for Publishing {
     }
 }
 
-struct Worker {
+/// The work of the thread.
+pub(super) struct Worker {
     dir: PathBuf,
     log: LogId,
     line: Line,
@@ -221,19 +230,32 @@ impl Worker {
                     if self.is_over.load(Ordering::Acquire) {
                         break;
                     }
-                    let Some(prepared) = prepared.transpose() else {
-                        continue;
-                    };
-                    let (of, number) = (job.of, job.number);
-                    self.line.tell(Event::Prepared {
-                        of,
-                        number,
-                        prepared,
-                    });
+                    self.report(job, prepared);
                 }
                 Err(RecvTimeoutError::Timeout) => self.tell(),
                 Err(RecvTimeoutError::Disconnected) => break,
             }
+        }
+    }
+
+    /// Does the next job, if there is one.
+    #[cfg(zeroxide_disk)]
+    pub fn step(&mut self) {
+        if let Ok(job) = self.jobs.try_recv() {
+            let prepared = self.prepare(&job);
+            self.report(job, prepared);
+        }
+    }
+
+    /// Reports the end of a job, unless it was cancelled.
+    fn report(&self, job: Job, prepared: Result<Option<(Prepared, Topics)>, Refusal>) {
+        if let Some(prepared) = prepared.transpose() {
+            let (of, number) = (job.of, job.number);
+            self.line.tell(Event::Prepared {
+                of,
+                number,
+                prepared,
+            });
         }
     }
 

@@ -65,7 +65,7 @@ pub(super) struct Server {
 
 /// The stages of ending.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum End {
+pub(super) enum End {
     NotYet,
     /// Rows in transit are still accepted until this time.
     Until(Instant),
@@ -100,15 +100,7 @@ impl Server {
                     save_at = now + SAVE_EVERY;
                 }
             }
-            if self.writer.handle_timeout(now) {
-                self.on_reopened();
-            }
-            while let Some(of) = self.writer.poll_published() {
-                // Only parts to stage are ever refused.
-                let _ = self.staging.push(staging::Job::Published(of));
-            }
-            // Rows become durable in a sync that an event has reported, or during this turn.
-            self.answer_followers(now);
+            self.advance(now);
             let is_over = match end {
                 End::NotYet => false,
                 End::Until(until) => {
@@ -134,6 +126,19 @@ impl Server {
                 }
             }
         }
+    }
+
+    /// Does the work that is due, and passes on what has become durable.
+    pub fn advance(&mut self, now: Instant) {
+        if self.writer.handle_timeout(now) {
+            self.on_reopened();
+        }
+        while let Some(of) = self.writer.poll_published() {
+            // Only parts to stage are ever refused.
+            let _ = self.staging.push(staging::Job::Published(of));
+        }
+        // Rows become durable in a sync that an event has reported, or during this turn.
+        self.answer_followers(now);
     }
 
     fn end(mut self, why: Option<zeroxide::Error>) -> Result<(), String> {
@@ -200,12 +205,16 @@ impl Server {
     }
 
     /// Handles events. Returns whether there were any.
-    fn take_events(&mut self, end: &mut End) -> bool {
+    pub fn take_events(&mut self, end: &mut End) -> bool {
         let mut told = false;
         while let Ok(event) = self.events.try_recv() {
             told = true;
             match event {
-                Event::Synced { result, took } => self.writer.on_synced(result, took),
+                Event::Synced {
+                    syncer,
+                    result,
+                    took,
+                } => self.writer.on_synced(&syncer, result, took),
                 Event::Append { batches, answer } => self.writer.handle_local(&batches, answer),
                 Event::Publish {
                     asked,
@@ -267,7 +276,7 @@ impl Server {
     }
 
     /// Deletes segments according to retention, and saves the positions of groups if requested.
-    fn retain(&mut self, and_save: bool) {
+    pub fn retain(&mut self, and_save: bool) {
         let now = i64::try_from(wall()).unwrap_or(i64::MAX);
         let Some(log) = self.writer.log() else { return };
         // Neither is urgent, and both are retried. If the log cannot be written to, the next rows report it.
@@ -287,7 +296,7 @@ impl Server {
 
     // ---- requests --------------------------------------------------------------------------------------------------
 
-    fn handle_message(&mut self, mut message: Message, peer: Option<&PeerInfo>) {
+    pub fn handle_message(&mut self, mut message: Message, peer: Option<&PeerInfo>) {
         let Some(route) = message.pop_front() else {
             self.stats.malformed.add(1);
             return;
@@ -551,8 +560,12 @@ impl Server {
     }
 
     fn handle_publish(&mut self, asked: Asked, of: BatchOf, won: Vec<Won>) {
-        let published = self.writer.log().and_then(|log| log.published(&of.query));
-        if published.is_some_and(|last| of.batch <= last.batch) {
+        // Without a log, it is not known whether the batch is published, and the writer refuses.
+        let needs_parts = self.writer.log().is_some_and(|log| {
+            let last = log.published(&of.query);
+            last.is_none_or(|last| of.batch > last.batch)
+        });
+        if !needs_parts {
             // Its staged rows were discarded after it was published, or it was staged again needlessly.
             return self.writer.handle_publish(asked, of, &[]);
         }

@@ -7,15 +7,14 @@
 
 mod format;
 
-use std::collections::{HashMap, HashSet, VecDeque};
-use std::fs::{self, File, OpenOptions};
+use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use std::io;
-use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
+use zeroxide_log::disk::{self, File, FileExt, OpenOptions};
 use zeroxide_log::{Batch, private};
 
 use crate::collector::refusal::Refusal;
@@ -89,7 +88,7 @@ struct Staged {
 pub(super) struct Stage {
     dir: PathBuf,
     most: u64,
-    batches: HashMap<BatchOf, Staged>,
+    batches: BTreeMap<BatchOf, Staged>,
     /// The number in the name of the next file.
     next_file: u64,
     bytes: u64,
@@ -105,12 +104,13 @@ impl Stage {
         let mut stage = Stage {
             dir,
             most,
-            batches: HashMap::new(),
+            batches: BTreeMap::new(),
             next_file: 0,
             bytes: 0,
             expired: VecDeque::new(),
         };
-        for entry in fs::read_dir(&stage.dir)? {
+        let mut files = Vec::new();
+        for entry in disk::read_dir(&stage.dir)? {
             let path = entry?.path();
             if path
                 .extension()
@@ -119,12 +119,16 @@ impl Stage {
                 let number = path
                     .file_stem()
                     .and_then(|stem| stem.to_str()?.parse().ok());
-                stage.next_file = stage
-                    .next_file
-                    .max(number.map_or(0, |number: u64| number + 1));
-                stage.recover(path)?;
+                files.push((number.unwrap_or(0), path));
             }
         }
+        files.sort();
+        for (number, path) in files {
+            stage.next_file = stage.next_file.max(number + 1);
+            stage.recover(path)?;
+        }
+        // An earlier process may have ended before it synced the names of its files.
+        disk::sync_folder(&stage.dir)?;
         Ok(stage)
     }
 
@@ -139,7 +143,7 @@ impl Stage {
         let length = file.metadata()?.len();
         let Some((name, start)) = format::read_head(&file, length)? else {
             // Its head was never on disk, so nothing in it was acknowledged.
-            return fs::remove_file(&path);
+            return disk::remove_file(&path);
         };
         let file = Arc::new(file);
         let mut staged = Staged {
@@ -160,10 +164,14 @@ impl Stage {
             staged.file.set_len(staged.length)?;
         }
         // The data may be in the page cache only, from a process that ended before its sync.
-        staged.file.sync_data()?;
+        format::write_again(&staged.file, staged.length)?;
         staged.synced = staged.length;
         self.bytes += staged.length;
-        self.batches.insert(name, staged);
+        if let Some(older) = self.batches.insert(name, staged) {
+            // It was discarded before the newer file was created, and could not be removed.
+            self.bytes -= older.length;
+            disk::remove_file(&older.path)?;
+        }
         Ok(())
     }
 
@@ -232,7 +240,7 @@ impl Stage {
         let head = format::head(of);
         if let Err(error) = file.write_all_at(&head, 0) {
             // The next process would find it and delete it; deleting may fail there, too.
-            let _ = fs::remove_file(&path);
+            let _ = disk::remove_file(&path);
             return Err(error);
         }
         Ok(Staged {
@@ -261,7 +269,7 @@ impl Stage {
         let is_new = staged.synced == 0;
         let mut result = staged.file.sync_data();
         if is_new && result.is_ok() {
-            result = File::open(&self.dir).and_then(|dir| dir.sync_all());
+            result = disk::sync_folder(&self.dir);
         }
         match result {
             Ok(()) => {
@@ -361,7 +369,7 @@ impl Stage {
             }
             *bytes = bytes.saturating_sub(staged.length);
             // If the file stays, the next process finds it.
-            let _ = fs::remove_file(&staged.path);
+            let _ = disk::remove_file(&staged.path);
             false
         });
         before - self.batches.len()
@@ -387,6 +395,8 @@ fn refuse(path: &Path, error: &io::Error) -> Refusal {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     fn of(query: &str, batch: u64) -> BatchOf {

@@ -67,26 +67,40 @@ impl Staging {
         stats: Arc<Stats>,
         expire_after: Duration,
     ) -> std::io::Result<Staging> {
+        let (mut staging, mut worker) = Staging::new(stage, line, outbox, stats, expire_after);
+        let thread = thread::Builder::new()
+            .name("collector-stage".to_owned())
+            .spawn(move || worker.run())?;
+        staging.thread = Some(thread);
+        Ok(staging)
+    }
+
+    /// The same without a thread, which runs the worker.
+    pub fn new(
+        stage: Stage,
+        line: Line,
+        outbox: Outbox,
+        stats: Arc<Stats>,
+        expire_after: Duration,
+    ) -> (Staging, Worker) {
         let (sender, jobs) = mpsc::channel();
         let taken = Arc::new(Count::default());
-        let mut thread = Worker {
+        let staging = Staging {
+            jobs: Some(sender),
+            waiting: Arc::default(),
+            taken: taken.clone(),
+            thread: None,
+        };
+        let worker = Worker {
             stage,
             jobs,
             line,
             outbox,
             stats,
             expire_after,
-            taken: taken.clone(),
-        };
-        let thread = thread::Builder::new()
-            .name("collector-stage".to_owned())
-            .spawn(move || thread.run())?;
-        Ok(Staging {
-            jobs: Some(sender),
-            waiting: Arc::default(),
             taken,
-            thread: Some(thread),
-        })
+        };
+        (staging, worker)
     }
 
     /// Queues a job, unless too much is waiting already.
@@ -119,7 +133,8 @@ impl Drop for Staging {
     }
 }
 
-struct Worker {
+/// The work of the thread.
+pub(super) struct Worker {
     stage: Stage,
     jobs: Receiver<Job>,
     line: Line,
@@ -148,6 +163,14 @@ impl Worker {
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => break,
             }
+        }
+    }
+
+    /// Does the next jobs, if there are any.
+    #[cfg(zeroxide_disk)]
+    pub fn step(&mut self) {
+        if let Ok(job) = self.jobs.try_recv() {
+            self.work(job);
         }
     }
 

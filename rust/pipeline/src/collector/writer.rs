@@ -20,7 +20,7 @@ use std::sync::mpsc::SyncSender;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use zeroxide_log::{Batch, Log, LogError, Origin, Written};
+use zeroxide_log::{Batch, Log, LogError, Origin, Syncer, Written};
 
 use crate::clock::wall;
 use crate::collector::commit::{Commits, Waiting};
@@ -430,10 +430,14 @@ impl Writer {
     }
 
     /// Handles the end of a sync.
-    pub fn on_synced(&mut self, result: Result<u64, LogError>, took: Duration) {
+    pub fn on_synced(&mut self, syncer: &Syncer, result: Result<u64, LogError>, took: Duration) {
         self.commits.on_ended();
         self.stats.syncs.add(1);
         self.stats.sync_times.add(took);
+        // After a failed write, the log may have been reopened while the sync of the earlier opening was running.
+        if !self.log.as_ref().is_some_and(|log| log.has_syncer(syncer)) {
+            return;
+        }
         match result {
             Ok(_) => self.tell(),
             Err(error) => self.on_failed(&error, Instant::now()),

@@ -8,12 +8,12 @@ mod aside;
 mod files;
 mod whole;
 
-use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use bytes::Bytes;
+use zeroxide_log::disk;
 use zeroxide_log::{Batch, Log, LogConfig, LogError, Origin};
 
 use crate::clock::wall;
@@ -23,13 +23,17 @@ use crate::producer::window::Numbers;
 use crate::producer::{Failure, encoded};
 
 /// Whole segments are removed, so small ones free their space earlier.
-const SEGMENT_BYTES: u64 = 16 << 20;
+const SEGMENT_BYTES: u64 = if cfg!(zeroxide_disk) {
+    4 << 10
+} else {
+    16 << 20
+};
 
 /// The name of the group that records which rows are acknowledged.
 const ACKNOWLEDGED: &str = "acknowledged";
 
 /// The maximum number of acknowledged rows that are not recorded.
-const UNNOTED: u64 = 1 << 16;
+const UNNOTED: u64 = if cfg!(zeroxide_disk) { 8 } else { 1 << 16 };
 
 /// The number of bytes of a spool that are read at once.
 const READ: usize = 4 << 20;
@@ -59,6 +63,8 @@ pub(crate) struct Spool {
 pub(crate) struct Left {
     /// Its offsets.
     pub place: (u64, u64),
+    /// The epoch of the run that put it there; 0 if it cannot be read.
+    pub epoch: u64,
     /// None if it cannot be read.
     pub bytes: Option<Bytes>,
 }
@@ -171,7 +177,11 @@ impl Spool {
                 Err(LogError::Corrupt { end: behind, .. }) if behind > at => {
                     let place = (at, behind.min(end));
                     at = place.1;
-                    each(Left { place, bytes: None });
+                    each(Left {
+                        place,
+                        epoch: 0,
+                        bytes: None,
+                    });
                     continue;
                 }
                 Err(error) => return Err(error),
@@ -180,6 +190,7 @@ impl Spool {
                 // The log has a place for these rows, but does not find them there.
                 each(Left {
                     place: (at, end),
+                    epoch: 0,
                     bytes: None,
                 });
                 return Ok(());
@@ -191,6 +202,7 @@ impl Spool {
                 at = stored.end;
                 each(Left {
                     place: (from, at),
+                    epoch: stored.origin.epoch,
                     bytes: Some(encoded(&batch)),
                 });
             }
@@ -346,7 +358,7 @@ fn acknowledged_in(log: &Log) -> u64 {
 pub(crate) fn check_others(dir: &Path, endpoints: &[String]) -> Result<(), Failure> {
     let failed = |error: io::Error| Failure::Spool(format!("{}: {error}", dir.display()));
     let own: Vec<String> = endpoints.iter().map(|one| folder_of(one)).collect();
-    for entry in fs::read_dir(dir).map_err(failed)? {
+    for entry in disk::read_dir(dir).map_err(failed)? {
         let entry = entry.map_err(failed)?;
         let folder = entry.file_name().to_string_lossy().into_owned();
         if own.contains(&folder) || !is_log(&entry.path()) {
@@ -364,7 +376,7 @@ pub(crate) fn check_others(dir: &Path, endpoints: &[String]) -> Result<(), Failu
                 dir.display()
             );
             for (endpoint, own) in endpoints.iter().zip(&own) {
-                if !dir.join(own).exists() {
+                if !disk::exists(&dir.join(own)) {
                     text += &format!(
                         ", or, if that collector is now at {endpoint}, rename the folder to {own}"
                     );
@@ -378,7 +390,7 @@ pub(crate) fn check_others(dir: &Path, endpoints: &[String]) -> Result<(), Failu
 
 /// Whether a folder has segments.
 fn is_log(dir: &Path) -> bool {
-    fs::read_dir(dir).is_ok_and(|mut entries| {
+    disk::read_dir(dir).is_ok_and(|mut entries| {
         entries.any(|entry| {
             entry.is_ok_and(|entry| entry.path().extension().is_some_and(|end| end == "zlog"))
         })

@@ -201,7 +201,9 @@ pub struct Window<T> {
     acked: u64,
     /// Entries below this index have been sent.
     cursor: usize,
-    /// The unacknowledged rows and bytes among them.
+    /// Entries below this index were in the log when the conversation began or was resumed, and are not in transit.
+    settled: usize,
+    /// The rows and bytes of the entries that were sent since then.
     flying: Credit,
     /// The row up to which anything was ever sent.
     reached: u64,
@@ -243,6 +245,7 @@ impl<T: Clone> Window<T> {
             is_doubted: false,
             acked: 0,
             cursor: 0,
+            settled: 0,
             flying: Credit::default(),
             reached: 0,
             had: 0,
@@ -476,7 +479,7 @@ impl<T: Clone> Window<T> {
         self.waiting_size
     }
 
-    /// The rows and bytes that were sent and are not acknowledged.
+    /// The rows and bytes that were sent and are not acknowledged, without those that the log already had.
     pub fn flying(&self) -> Credit {
         self.flying
     }
@@ -571,7 +574,10 @@ impl<T: Clone> Window<T> {
     fn take_front(&mut self, upto: u64) -> Option<Entry<T>> {
         self.entries.front().filter(|entry| entry.end() <= upto)?;
         let entry = self.entries.pop_front()?;
-        if self.cursor > 0 {
+        if self.settled > 0 {
+            self.settled -= 1;
+            self.cursor -= 1;
+        } else if self.cursor > 0 {
             self.cursor -= 1;
             self.flying.rows -= entry.rows;
             self.flying.bytes -= entry.size;
@@ -603,7 +609,7 @@ impl<T: Clone> Window<T> {
         let fits = self.flying.rows + entry.rows <= self.credit.rows
             && self.flying.bytes + entry.size <= self.credit.bytes;
         // One batch may always be in transit, however large it is.
-        if self.credit.is_nothing() || !(fits || self.cursor == 0) {
+        if self.credit.is_nothing() || !(fits || self.cursor == self.settled) {
             return None;
         }
         // It is handled when the batches before it are acknowledged.
@@ -633,16 +639,16 @@ impl<T: Clone> Window<T> {
     fn go_back_to(&mut self, row: u64) {
         self.reached = self.reached.max(row);
         self.cursor = 0;
-        self.flying = Credit::default();
         for entry in &mut self.entries {
             if entry.end() >= row {
                 entry.is_cut |= entry.first < row && row < entry.end();
                 break;
             }
             self.cursor += 1;
-            self.flying.rows += entry.rows;
-            self.flying.bytes += entry.size;
         }
+        // Counting these would leave no credit for the batch whose reply acknowledges them.
+        self.settled = self.cursor;
+        self.flying = Credit::default();
     }
 
     fn take_credit(&mut self, credit: Credit, now: Instant) {

@@ -1,87 +1,15 @@
 //! The thread of a producer: takes sealed batches, talks to the collectors, and reports the results.
 
-use std::collections::VecDeque;
 use std::mem;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
-use bytes::Bytes;
 use zeroxide::{Events, PollItem, Socket, Wait, poll};
-use zeroxide_log::{Batch, LogError};
 
-use crate::clock::wall;
-use crate::link::{Change, Denial, Link};
-use crate::producer::intake::{Content, Sealed};
+use crate::producer::conversation::Conversation;
 use crate::producer::notices::Notice;
-use crate::producer::shared::{Shared, Standing};
-use crate::producer::spool::Spool;
-use crate::producer::window::{Event, Numbers, Transmit, Welcome, Window};
-use crate::producer::{Failure, encoded};
-use crate::wire::{Code, Reply, Request};
-
-mod setbacks;
-
-/// The interval at which a full spool is checked for room.
-const RETRY: Duration = Duration::from_millis(100);
-
-/// A batch to send.
-#[derive(Clone, Debug)]
-pub(crate) struct Parcel {
-    /// Its wire form; None while it is only in the spool.
-    pub bytes: Option<Bytes>,
-    /// The number of bytes that it counts against the producer's limits.
-    pub cost: u64,
-    /// Its offsets in the spool.
-    pub spooled: Option<(u64, u64)>,
-}
-
-impl Parcel {
-    /// A batch that cannot be read from the spool.
-    pub(crate) fn damaged(place: (u64, u64)) -> Parcel {
-        Parcel {
-            bytes: None,
-            cost: 0,
-            spooled: Some(place),
-        }
-    }
-}
-
-/// The conversation with one collector.
-pub(crate) struct Conversation {
-    link: Link,
-    window: Window<Parcel>,
-    spool: Option<Spool>,
-    /// Whether a batch, or the numbers, could not be written to the spool. Later batches would get wrong numbers in the
-    /// next run.
-    spool_failed: bool,
-    /// Whether nothing may be sent, because the spool could not save the numbers first.
-    is_mute: bool,
-    /// The numbers to save, while there is no room for them.
-    unkept: Option<Numbers>,
-    /// Accepted batches, in order, that are not in the spool for lack of room.
-    held: VecDeque<Sealed>,
-    full: Option<Full>,
-    /// The reason why there is no conversation, if it is more than a missing answer.
-    trouble: Option<String>,
-    denied: Option<Denial>,
-    /// The time since which the collector has answered but accepted nothing.
-    blocked: Option<Instant>,
-    /// The rows of this turn that were acknowledged or given up, and their cost.
-    released: (u64, u64),
-    renumbered: u64,
-    lost: u64,
-    set_aside: u64,
-    /// Whether the number of rows is known that were ever sent under this name.
-    is_counted: bool,
-}
-
-/// A spool without room.
-struct Full {
-    since: Instant,
-    retry_at: Instant,
-    reason: String,
-}
+use crate::producer::shared::Shared;
 
 /// See the module text.
 pub(crate) struct Worker {
@@ -90,30 +18,6 @@ pub(crate) struct Worker {
     alarm: Socket,
     conversations: Vec<Conversation>,
     notices: Vec<Notice>,
-}
-
-impl Conversation {
-    pub(crate) fn new(link: Link, window: Window<Parcel>, spool: Option<Spool>) -> Conversation {
-        let is_counted = spool.as_ref().is_none_or(Spool::is_whole);
-        Conversation {
-            link,
-            window,
-            spool,
-            spool_failed: false,
-            is_mute: false,
-            unkept: None,
-            held: VecDeque::new(),
-            full: None,
-            trouble: None,
-            denied: None,
-            blocked: None,
-            released: (0, 0),
-            renumbered: 0,
-            lost: 0,
-            set_aside: 0,
-            is_counted,
-        }
-    }
 }
 
 impl Worker {
@@ -135,9 +39,9 @@ impl Worker {
         loop {
             let now = Instant::now();
             let linger = self.take_in(now);
-            for at in 0..self.conversations.len() {
+            for (at, conversation) in self.conversations.iter_mut().enumerate() {
                 // Batches that cannot be sent are handled one after the other.
-                while match self.converse(at, now) {
+                while match conversation.converse(&self.shared, at, now, &mut self.notices) {
                     Ok(is_unfinished) => is_unfinished,
                     Err(failure) => {
                         self.shared.fail(failure);
@@ -168,102 +72,14 @@ impl Worker {
             }
             linger
         };
-        let mut settled = 0;
-        for conversation in &mut self.conversations {
-            while conversation.may_spool(now)
-                && let Some(sealed) = conversation.held.pop_front()
-            {
-                let cost = sealed.cost;
-                match conversation.take(&self.shared, sealed, now) {
-                    Ok(true) => settled += cost,
-                    Ok(false) => break,
-                    Err(failure) => {
-                        settled += cost;
-                        self.shared.fail(failure);
-                    }
-                }
-            }
-            if let Some(Err(error)) = conversation.spool.as_mut().map(Spool::settle) {
-                self.shared.fail(Failure::spool(error));
-            }
-        }
+        let conversations = self.conversations.iter_mut();
+        let settled = conversations.map(|conversation| conversation.take_held(&self.shared, now));
+        let settled: u64 = settled.sum();
         if settled > 0 {
             self.shared.state().intake.settle(settled);
             self.shared.changed.notify_all();
         }
         linger
-    }
-
-    /// Handles the messages of one collector, and sends. Returns whether there is more to do at once.
-    fn converse(&mut self, at: usize, now: Instant) -> Result<bool, Failure> {
-        let conversation = &mut self.conversations[at];
-        conversation.listen(&self.shared, now)?;
-        conversation.window.handle_timeout(now);
-        while let Some(event) = conversation.window.poll_event() {
-            match event {
-                Event::Numbered(numbers) => conversation.unkept = Some(numbers),
-                Event::Foreign { rows, epoch } => {
-                    conversation.on_foreign(&self.shared, rows, epoch);
-                }
-                Event::Lost { rows, before } => {
-                    let notice = conversation.on_lost(&self.shared, at, rows, before);
-                    self.notices.extend(notice);
-                }
-                Event::Given {
-                    first,
-                    rows,
-                    why,
-                    payload,
-                } => {
-                    let range = first..first + rows;
-                    let notice = conversation.set_aside(&self.shared, at, range, why, payload)?;
-                    self.notices.push(notice);
-                }
-                Event::Stale => conversation.reopen(&self.shared)?,
-                Event::Delivered {
-                    first,
-                    rows,
-                    first_seq,
-                    offset,
-                    payload,
-                    ..
-                } => {
-                    if let (Some(spool), Some((_, end))) =
-                        (&mut conversation.spool, payload.spooled)
-                    {
-                        spool.release(end).map_err(Failure::spool)?;
-                    }
-                    conversation.released.0 += rows;
-                    conversation.released.1 += payload.cost;
-                    self.notices.push(Notice {
-                        collector: at,
-                        first_row: first,
-                        rows,
-                        first_seq: Some(first_seq),
-                        offset,
-                        lost: None,
-                    });
-                }
-            }
-        }
-        conversation.keep_numbers(now)?;
-        if conversation.is_mute || conversation.unkept.is_some() {
-            return Ok(false);
-        }
-        while let Some(transmit) = conversation.window.poll_transmit(now) {
-            conversation.send(&self.shared, transmit)?;
-        }
-        if conversation.see_to_unsendable(&self.shared) {
-            return Ok(true);
-        }
-        match conversation.window.ending() {
-            Some(ending) => Err(Failure::of_ending(
-                conversation.link.endpoint(),
-                &self.shared.name,
-                ending,
-            )),
-            None => Ok(false),
-        }
     }
 
     /// Publishes the state. Returns whether the worker must end.
@@ -334,268 +150,5 @@ impl Drop for Worker {
     fn drop(&mut self) {
         // Also after a panic, so that no caller waits for a thread that has ended.
         self.shared.end();
-    }
-}
-
-impl Conversation {
-    /// Whether to try the spool now, if there is one.
-    fn may_spool(&mut self, now: Instant) -> bool {
-        let is_due = self.full.as_ref().is_none_or(|full| full.retry_at <= now);
-        if is_due
-            && self.full.is_some()
-            && let Some(spool) = &mut self.spool
-        {
-            // The next append shows whether this succeeded.
-            let _ = spool.make_room();
-        }
-        is_due
-    }
-
-    /// Takes a batch into the window; returns false if the spool is full.
-    fn take(&mut self, shared: &Shared, sealed: Sealed, now: Instant) -> Result<bool, Failure> {
-        let epoch = self.window.epoch();
-        let spool = self.spool.as_mut().filter(|_| !self.spool_failed);
-        let spooled = spool.map(|spool| match &sealed.content {
-            Content::Columns(batch) => spool.append(batch, epoch),
-            Content::Encoded(bytes) => spool.append(&Batch::decode(bytes.clone())?, epoch),
-        });
-        let (spooled, result) = match spooled {
-            None => (None, Ok(true)),
-            Some(Ok(place)) => (Some(place), Ok(true)),
-            Some(Err(error)) if error.is_full() => {
-                self.held.push_front(sealed);
-                self.on_full(&error, now);
-                return Ok(false);
-            }
-            // The batch is still sent. Batches sealed by then follow it, and are not put into the spool at its offsets.
-            Some(Err(error)) => {
-                self.spool_failed = true;
-                (None, Err(Failure::spool(error)))
-            }
-        };
-        let bytes = match sealed.content {
-            Content::Columns(batch) => encoded(&batch),
-            Content::Encoded(bytes) => bytes,
-        };
-        let size = bytes.len() as u64;
-        shared.counters.batches.fetch_add(1, Ordering::Relaxed);
-        shared.counters.bytes.fetch_add(size, Ordering::Relaxed);
-        let is_kept = spooled.is_none() || self.window.unacknowledged_size() < shared.memory;
-        let parcel = Parcel {
-            bytes: is_kept.then_some(bytes),
-            cost: sealed.cost,
-            spooled,
-        };
-        self.window.push(parcel, sealed.rows, size);
-        if self.unkept.is_none() {
-            self.full = None;
-        }
-        result
-    }
-
-    /// The spool is full, so new batches wait, and then callers do.
-    fn on_full(&mut self, error: &LogError, now: Instant) {
-        let full = self.full.get_or_insert_with(|| Full {
-            since: now,
-            retry_at: now,
-            reason: error.to_string(),
-        });
-        if full.retry_at <= now {
-            full.retry_at = now + RETRY;
-        }
-    }
-
-    /// Saves the sequence numbers in the spool, if a collector has just reported them.
-    fn keep_numbers(&mut self, now: Instant) -> Result<(), Failure> {
-        let Some(numbers) = self.unkept.as_ref().filter(|_| !self.is_mute) else {
-            return Ok(());
-        };
-        let Some(spool) = &mut self.spool else {
-            self.unkept = None;
-            return Ok(());
-        };
-        match spool.set_numbers(numbers) {
-            Ok(()) => {
-                self.unkept = None;
-                if self.held.is_empty() {
-                    self.full = None;
-                }
-            }
-            Err(error) if error.is_full() => self.on_full(&error, now),
-            Err(error) => {
-                self.spool_failed = true;
-                self.is_mute = true;
-                return Err(Failure::spool(error));
-            }
-        }
-        Ok(())
-    }
-
-    fn listen(&mut self, shared: &Shared, now: Instant) -> Result<(), Failure> {
-        while let Some(message) = self.link.poll_message() {
-            match Reply::decode(message) {
-                Ok((id, reply)) => self.hear(shared, id, reply, now),
-                Err(error) => {
-                    self.trouble = Some(format!("what answers there is no collector: {error}"));
-                }
-            }
-        }
-        while let Some(change) = self.link.poll_change() {
-            match change {
-                Change::Up => {
-                    self.trouble = None;
-                    self.denied = None;
-                    self.window.on_connected(now);
-                }
-                Change::Down => {
-                    self.window.on_disconnected(now);
-                    self.reopen(shared)?;
-                }
-                Change::Denied(why) => {
-                    self.denied = Some(why);
-                    self.trouble = Some(format!("it {why}"));
-                }
-                Change::Away => {
-                    if self.denied.take().is_some() {
-                        self.trouble = None;
-                    }
-                }
-            }
-        }
-        Ok(())
-    }
-
-    fn hear(&mut self, shared: &Shared, id: u64, reply: Reply, now: Instant) {
-        let obstacle = |code: Code, text: String| (code != Code::Fine).then_some((code, text));
-        match reply {
-            Reply::Welcome {
-                log_id,
-                writers,
-                is_whole,
-                credit,
-                max_batch_bytes,
-                ..
-            } => {
-                shared.state().intake.limit(max_batch_bytes);
-                let welcome = Welcome {
-                    log_id,
-                    writers,
-                    is_whole,
-                    credit,
-                    max_batch: max_batch_bytes,
-                };
-                self.window.on_welcome(id, welcome, now);
-            }
-            Reply::Ack {
-                seq,
-                offset,
-                credit,
-            } => self.window.on_ack(seq, offset, credit, now),
-            Reply::Refused { code, detail, text } => {
-                self.window.on_refused(id, code, detail, text, wall(), now);
-            }
-            Reply::Status {
-                producer,
-                epoch,
-                code,
-                last_seq,
-                credit,
-                text,
-            } if producer == shared.name => {
-                let obstacle = obstacle(code, text);
-                self.window
-                    .on_status(epoch, last_seq, credit, obstacle, now);
-            }
-            _ => {}
-        }
-    }
-
-    fn send(&mut self, shared: &Shared, transmit: Transmit<Parcel>) -> Result<(), Failure> {
-        let producer = shared.name.clone();
-        let (id, request) = match transmit {
-            Transmit::Hello {
-                id,
-                epoch,
-                next_seq,
-            } => {
-                let hello = Request::Hello {
-                    producer,
-                    epoch,
-                    next_seq,
-                };
-                (id, hello)
-            }
-            Transmit::Append {
-                id,
-                epoch,
-                first_seq,
-                payload,
-            } => {
-                let batch = match (payload.bytes, payload.spooled, &mut self.spool) {
-                    (Some(bytes), ..) => bytes,
-                    (None, Some(place), Some(spool)) => match spool.read(place) {
-                        Ok(batch) => batch,
-                        Err(LogError::Corrupt { .. }) => {
-                            self.window.on_damaged();
-                            return Ok(());
-                        }
-                        Err(error) => return Err(Failure::spool(error)),
-                    },
-                    _ => return Ok(()),
-                };
-                let append = Request::Append {
-                    producer,
-                    epoch,
-                    first_seq,
-                    batch,
-                };
-                (id, append)
-            }
-        };
-        // A request that cannot be sent now gets no reply, and is repeated.
-        self.link.send(request.encode(id));
-        Ok(())
-    }
-
-    fn reopen(&mut self, shared: &Shared) -> Result<(), Failure> {
-        shared.counters.reconnects.fetch_add(1, Ordering::Relaxed);
-        self.link.reopen().map_err(Failure::Socket)
-    }
-
-    /// Describes the state of the conversation.
-    fn tell(&mut self, standing: &mut Standing, now: Instant) {
-        let window = &self.window;
-        let takes_nothing = window.is_open() && window.credit().is_nothing();
-        let is_blocked =
-            window.unacknowledged() > 0 && (takes_nothing || window.obstacle().is_some());
-        self.blocked = is_blocked.then(|| self.blocked.unwrap_or(now));
-        standing.gone = window.gone_since();
-        let full = self.full.as_ref();
-        standing.spool_full = full.map(|full| (full.since, full.reason.clone()));
-        standing.unspooled = self.held.iter().map(|sealed| sealed.rows).sum();
-        standing.blocked = self.blocked;
-        standing.denied = self.denied;
-        standing.is_open = window.is_open();
-        self.is_counted |= window.is_open();
-        standing.is_counted = self.is_counted;
-        standing
-            .obstacle
-            .clone_from(&window.obstacle().map(|(code, _)| *code));
-        let reason = window
-            .obstacle()
-            .map(|(_, text)| text)
-            .or(self.trouble.as_ref());
-        if standing.reason.as_ref() != reason {
-            standing.reason = reason.cloned();
-        }
-        standing.base = window.base();
-        (standing.renumbered, standing.lost) = (self.renumbered, self.lost);
-        standing.set_aside = self.set_aside;
-        standing.log_id = window.log_id();
-        standing.epoch = window.epoch();
-        standing.credit = window.credit();
-        standing.flying = window.flying();
-        standing.resent = window.resent();
-        standing.acked = window.acked();
     }
 }

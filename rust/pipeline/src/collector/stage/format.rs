@@ -5,16 +5,18 @@
 //! record  magic (4), crc of the rest (u32), length of the rows (u32), part (u32), partition (u32), attempt (u64), rows
 //! ```
 
-use std::fs::File;
 use std::io;
-use std::os::unix::fs::FileExt;
 use std::sync::Arc;
+
+use zeroxide_log::disk::{File, FileExt};
 
 use super::{BatchOf, StagedPart};
 use crate::wire::Attempt;
 
 const FILE_MAGIC: [u8; 8] = *b"ZXSTAGE1";
 pub(super) const RECORD_MAGIC: [u8; 4] = *b"ZXR1";
+/// The number of bytes that are rewritten at once.
+const AT_ONCE: usize = 1 << 20;
 /// The number of bytes of a record before its rows.
 pub(super) const RECORD: usize = 28;
 
@@ -112,4 +114,19 @@ pub(super) fn read_record(file: &Arc<File>, position: u64, end: u64) -> io::Resu
         crc,
     };
     Ok(Some(((attempt, u32_at(12)), part)))
+}
+
+/// Rewrites a file in place, and syncs it. If a sync has failed in an earlier process, the page cache has the data marked
+/// as written, so another sync alone would not write it.
+pub(super) fn write_again(file: &File, length: u64) -> io::Result<()> {
+    let mut chunk = vec![0; AT_ONCE];
+    let mut position = 0;
+    while position < length {
+        let left = usize::try_from(length - position).unwrap_or(AT_ONCE);
+        let chunk = &mut chunk[..left.min(AT_ONCE)];
+        file.read_exact_at(chunk, position)?;
+        file.write_all_at(chunk, position)?;
+        position += chunk.len() as u64;
+    }
+    file.sync_data()
 }

@@ -78,7 +78,9 @@ impl Writer {
             .stuck
             .as_ref()
             .is_some_and(|stuck| stuck.code == Code::Full);
-        if !is_full && let Err(error) = self.reopen() {
+        // A log that could not be reopened for lack of room is not there.
+        let reopens = !is_full || self.log.is_none();
+        if reopens && let Err(error) = self.reopen() {
             self.on_failed(&error, now);
             return false;
         }
@@ -100,11 +102,13 @@ impl Writer {
         if self.stuck.is_none() {
             self.call_back();
         }
-        !is_full
+        reopens
     }
 
     /// Opens the log as after a crash; only the rows that it has then count.
     fn reopen(&mut self) -> Result<(), LogError> {
+        // Requests since the failure wait for writes that the new opening counts anew, and would wait forever.
+        self.give_up();
         // The old log must release the lock first.
         drop(self.log.take());
         let (dir, settings) = (&self.config.dir, self.config.log.clone());

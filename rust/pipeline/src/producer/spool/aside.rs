@@ -1,11 +1,11 @@
 //! Moves rows that will never be sent to files next to the spool, where the user can inspect them or send them in
 //! another way.
 
-use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
 use bytes::Bytes;
+use zeroxide_log::disk;
 use zeroxide_log::{Batch, LogError, private};
 
 use crate::producer::spool::files::write_whole;
@@ -22,7 +22,7 @@ pub(super) fn put_rows(spool: &Path, offset: u64, rows: Bytes) -> Result<PathBuf
 
 /// Moves the file of rows that cannot be read.
 pub(super) fn put_damaged(spool: &Path, offset: u64, segment: &Path) -> Result<PathBuf, LogError> {
-    let bytes = fs::read(segment).map_err(|source| of_io(segment.to_owned(), source))?;
+    let bytes = disk::read(segment).map_err(|source| of_io(segment.to_owned(), source))?;
     put(spool, &format!("{offset:020}.damaged"), &bytes)
 }
 

@@ -1,11 +1,10 @@
 //! The small files of a spool: the name of its producer, and the sequence numbers of its rows. Each contains its text
 //! twice, with checksums, so that a flipped bit changes nothing.
 
-use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::Path;
 
-use zeroxide_log::{LogError, private};
+use zeroxide_log::{LogError, disk, private};
 
 use crate::producer::window::Numbers;
 use crate::wire::LogId;
@@ -24,7 +23,7 @@ pub(super) enum Kept {
 
 pub(super) fn read_numbers(dir: &Path) -> Result<Kept, LogError> {
     let path = dir.join(NUMBERS);
-    match fs::read(&path) {
+    match disk::read(&path) {
         Ok(bytes) => Ok(match parse_numbers(&bytes) {
             Some(numbers) => Kept::Numbers(numbers),
             None => Kept::Damaged,
@@ -89,7 +88,7 @@ fn parse_numbers(bytes: &[u8]) -> Option<Numbers> {
 pub(crate) fn name_of(dir: &Path, wanted: Option<&str>, fresh: &str) -> io::Result<String> {
     private::make_folder(dir)?;
     let path = dir.join(NAME);
-    let bytes = match fs::read(&path) {
+    let bytes = match disk::read(&path) {
         Ok(bytes) => bytes,
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             let name = wanted.unwrap_or(fresh);
@@ -140,15 +139,17 @@ pub(super) fn write_whole(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let mut file = private::new_file().truncate(true).open(&fresh)?;
     file.write_all(bytes)?;
     file.sync_all()?;
-    fs::rename(&fresh, path)?;
+    disk::rename(&fresh, path)?;
     match path.parent() {
-        Some(parent) => File::open(parent)?.sync_all(),
+        Some(parent) => disk::sync_folder(parent),
         None => Ok(()),
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     #[test]

@@ -1,8 +1,9 @@
 //! Tells whether a spool may lack rows that its last run had written but not synced. A process that is killed loses
 //! none of these, and a machine that is restarted does.
 
-use std::fs;
 use std::path::Path;
+
+use zeroxide_log::disk;
 
 use crate::producer::spool::files;
 
@@ -14,7 +15,7 @@ const SAFE: &str = "safe";
 
 /// Whether all rows of the last run are there. False if that is unknown.
 pub(super) fn is_whole(dir: &Path) -> bool {
-    let Some(kept) = fs::read(dir.join(FILE))
+    let Some(kept) = disk::read(dir.join(FILE))
         .ok()
         .as_deref()
         .and_then(files::read_twice)
@@ -34,13 +35,13 @@ pub(super) fn note(dir: &Path, safe: bool) {
     let written = text.is_some_and(|text| files::write_twice(&path, &text).is_ok());
     if !written {
         // Without the file, the rows count as uncertain. There is room to remove a file on a full disk, too.
-        let _ = fs::remove_file(path);
+        let _ = disk::remove_file(&path);
     }
 }
 
 /// Differs each time the machine starts; `None` if the system does not tell.
 fn machine_run() -> Option<String> {
-    let text = fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
+    let text = disk::system_text("/proc/sys/kernel/random/boot_id")?;
     Some(text.trim().to_owned()).filter(|text| !text.is_empty())
 }
 

@@ -67,6 +67,31 @@ fn an_earlier_run_left_rows_from_the_middle_of_a_batch_on() {
 }
 
 #[test]
+fn more_rows_than_the_credit_that_the_collector_has_do_not_stop_a_run() {
+    let now = Instant::now();
+    let mut window: Window<u8> = Window::new(WALL, left(100), now);
+    for batch in 0..5 {
+        window.push(batch, 10, 10);
+    }
+    window.begin_fresh();
+    window.on_connected(now);
+    assert!(window.poll_transmit(now).is_some());
+    window.on_welcome(1, welcome(Some(139)), now);
+    // The batches before the last one have 30 rows, more than the credit of 20.
+    for first in [130, 140] {
+        assert!(matches!(
+            window.poll_transmit(now),
+            Some(Transmit::Append { first_seq, .. }) if first_seq == first
+        ));
+    }
+    assert_eq!(window.flying().rows, 20);
+    window.on_ack(139, None, CREDIT, now);
+    assert_eq!((window.acked(), window.flying().rows), (40, 10));
+    window.on_ack(149, Some(1000), CREDIT, now);
+    assert_eq!((window.unacknowledged(), window.flying().rows), (0, 0));
+}
+
+#[test]
 fn a_spool_that_lost_its_end_continues_after_the_collectors_rows() {
     let now = Instant::now();
     let mut window: Window<u8> = Window::new(WALL, left(100), now);

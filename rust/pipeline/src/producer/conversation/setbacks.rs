@@ -7,13 +7,14 @@ use std::sync::atomic::Ordering;
 use zeroxide_log::Batch;
 
 use super::{Conversation, Parcel};
+use crate::link::Channel;
 use crate::producer::notices::Notice;
 use crate::producer::shared::Shared;
 use crate::producer::window::Unsent;
 use crate::producer::{Failure, encoded};
 use crate::wire::Code;
 
-impl Conversation {
+impl<L: Channel> Conversation<L> {
     /// Others have used the name, and rows got new numbers.
     pub(super) fn on_foreign(&mut self, shared: &Shared, rows: u64, epoch: u64) {
         self.renumbered += rows;
