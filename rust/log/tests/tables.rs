@@ -3,6 +3,7 @@
 use std::panic;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
 
 use arrow_array::builder::{ListBuilder, StringDictionaryBuilder};
 use arrow_array::types::Int32Type;
@@ -93,13 +94,16 @@ fn a_schema_that_arrow_cannot_make_a_column_of_is_refused() {
     assert!(error.contains("run ends that are not integers"), "{error}");
 }
 
-/// Panics that happened, caught or not.
+/// The panics of this thread, caught or not. Other tests may have caught ones at the same time.
 fn counting_panics(run: impl FnOnce()) -> usize {
     static PANICS: AtomicUsize = AtomicUsize::new(0);
     let before = PANICS.load(Ordering::SeqCst);
     let hook = panic::take_hook();
+    let this = thread::current().id();
     panic::set_hook(Box::new(move |info| {
-        PANICS.fetch_add(1, Ordering::SeqCst);
+        if thread::current().id() == this {
+            PANICS.fetch_add(1, Ordering::SeqCst);
+        }
         hook(info);
     }));
     run();
