@@ -531,8 +531,14 @@ impl Tail {
             kept = position;
         }
         let mut items = self.items.iter();
-        if let Some(item) = items.find(|item| !is_below(item.first, item.end, synced)) {
-            file.write_again(item.position..kept)?;
+        let from = match items.position(|item| !is_below(item.first, item.end, synced)) {
+            // If no row of the file was on disk, its header may not have been either.
+            Some(0) => Some(0),
+            None if self.items.is_empty() => Some(0),
+            unproven => unproven.map(|at| self.items[at].position),
+        };
+        if let Some(from) = from {
+            file.write_again(from..kept)?;
         }
         let segment = Segment::new(file.first, file.path.clone(), file.start);
         let mut index = segment.index();
