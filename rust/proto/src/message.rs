@@ -35,8 +35,9 @@ struct Rest {
     frames: VecDeque<Frame>,
     /// 0 = none.
     routing_id: u32,
-    /// A frame, because it is one on its way between RADIO and DISH.
-    group: Option<Frame>,
+    /// A frame, because it is one on its way between RADIO and DISH. It has a block of its own, because messages without
+    /// a group pay for the size of this struct, too: those of ROUTER took 25 % more instructions.
+    group: Option<Box<Frame>>,
 }
 
 impl Rest {
@@ -138,7 +139,7 @@ impl Message {
 
     /// Sets the group, which types other than RADIO ignore. It has at most [`GROUP_MAX`] bytes, none of which is zero.
     pub fn set_group(&mut self, group: impl Into<Frame>) {
-        let group = group.into();
+        let group = Box::new(group.into());
         self.label(|rest| rest.group = Some(group));
     }
 
@@ -146,7 +147,7 @@ impl Message {
     /// without a group gets an empty frame.
     pub fn group_to_front(&mut self) {
         let group = self.rest.as_mut().and_then(|rest| rest.group.take());
-        self.push_front(group.unwrap_or_default());
+        self.push_front(*group.unwrap_or_default());
     }
 
     /// Turns the first frame into the group. Does nothing to a message of one frame.
@@ -157,7 +158,7 @@ impl Message {
         if let Some(second) = rest.frames.pop_front() {
             let mut group = std::mem::replace(&mut self.head, second);
             group.set_more(false);
-            rest.group = Some(group);
+            rest.group = Some(Box::new(group));
         }
     }
 
