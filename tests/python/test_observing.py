@@ -306,6 +306,24 @@ def test_a_child_has_an_endpoint_of_its_own_and_leaves_that_of_its_parent(home):
     assert output == "0 True False\n", errors
 
 
+def test_a_fork_beside_a_thread_that_begins_to_wait_does_not_stop_the_child(home):
+    """The observer's thread waits for the first time in its process. A fork at that moment once stopped one child in 40."""
+    source = f"""{SHOW}
+        observer = zmq.observe()
+        pid = os.fork()
+        if not pid:
+            with zmq.Context() as context, context.socket(zmq.REQ) as req:
+                req.connect(zmq.observe().endpoint)
+                req.send(b"zeroxide-observe/1")
+                req.recv()
+            os._exit(0)
+        print(os.waitpid(pid, 0)[1])
+        """.replace("\n        ", "\n")
+    for _ in range(60):
+        output, errors = run_script("zeroxide", source)
+        assert output == "0\n", errors
+
+
 def test_a_thread_that_holds_the_lists_lock_does_not_stop_a_child():
     """Children are forked while other threads make contexts. Each makes a context of its own."""
     output, errors = run_script(

@@ -16,12 +16,13 @@ use crate::budget::Budget;
 use crate::error::{Error, ErrorKind, Result};
 use crate::io_thread::{self, IoHandle};
 use crate::json::Json;
-use crate::options::{ContextOptions, Mechanisms};
+use crate::options::{ContextOptions, Mechanisms, make_tables};
 use crate::patterns::Patterns;
 use crate::port::SocketPort;
 use crate::resolver::Resolver;
 use crate::signal::{Signal, Woken};
 use crate::sys::clock;
+use crate::sys::fork;
 use crate::sys::memory;
 use crate::sys::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use crate::sys::sync::thread::JoinHandle;
@@ -67,6 +68,13 @@ struct IoThread {
     handle: IoHandle,
     join: Option<JoinHandle<()>>,
     load: Arc<AtomicUsize>,
+}
+
+/// Makes what is made once per process. Contexts do so before they have threads: a child that was forked while another
+/// thread made it would wait for that thread forever, because the child does not have it.
+pub(crate) fn prepare_for_forks() {
+    fork::generation();
+    make_tables();
 }
 
 /// The default budget of a context. No honest program needs as much, and without a limit, a few peers could take all
@@ -120,6 +128,7 @@ pub(crate) struct LiveGuard {
 
 impl Registry {
     pub(crate) fn new(mut options: ContextOptions) -> Arc<Registry> {
+        prepare_for_forks();
         let budget = Budget::new();
         budget.set_limit(*options.memory_budget.get_or_insert_with(generous));
         let registry = Arc::new(Registry {

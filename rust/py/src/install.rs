@@ -3,6 +3,7 @@
 
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyModule};
+use zeroxide::binding::prepare_for_forks;
 
 use crate::alarm;
 use crate::fork;
@@ -40,6 +41,7 @@ pub(crate) fn install(
         py.import("os")?
             .call_method("register_at_fork", (), Some(&arguments))?;
         parting::install();
+        prepare_for_forks();
         let stop = wrap_pyfunction!(stop_reclaiming, py)?;
         py.import("atexit")?.call_method1("register", (stop,))?;
     }

@@ -32,7 +32,7 @@ pub use pattern::{PatternOption, SlowSubscriber};
 pub(crate) use security::Authority;
 pub use security::Security;
 pub use table::{SOCKET_OPTIONS, ids};
-pub(crate) use table::{mechanism_options, socket_options};
+pub(crate) use table::{make_tables, mechanism_options, socket_options};
 pub use tls::{ClientAuth, Tls};
 
 /// The default of MAX_SUBSCRIPTIONS, the maximum number of topics per subscriber: more than any program needs, but

@@ -110,6 +110,11 @@ pub(super) static BY_NUMBER: LazyLock<Vec<Option<&'static OptionRow>>> = LazyLoc
     rows
 });
 
+/// Makes the tables of the options, which would be made at their first use otherwise.
+pub(crate) fn make_tables() {
+    LazyLock::force(&BY_NUMBER);
+}
+
 /// The options of a mechanism.
 fn rows_of(spec: &'static MechanismSpec) -> impl Iterator<Item = OptionRow> {
     let settings = spec.settings.iter();
