@@ -130,8 +130,9 @@ impl<L: Channel> Conversation<L> {
                 window.doubt();
             }
         }
-        if !has_unsent {
-            window.begin_fresh();
+        match has_unsent {
+            true => window.begin_own(),
+            false => window.begin_fresh(),
         }
         Ok(Conversation::new(link, window, spool))
     }

@@ -210,8 +210,10 @@ pub struct Window<T> {
     /// The row up to which the collector had everything in its last report.
     had: u64,
     next: u64,
-    /// Rows below this one are from earlier runs.
+    /// Earlier runs may have sent the rows below this one.
     fresh: u64,
+    /// Rows below this one are from earlier runs.
+    left: u64,
     waiting_rows: u64,
     waiting_size: u64,
     credit: Credit,
@@ -251,6 +253,7 @@ impl<T: Clone> Window<T> {
             had: 0,
             next: 0,
             fresh: 0,
+            left: 0,
             waiting_rows: 0,
             waiting_size: 0,
             credit: Credit::default(),
@@ -288,9 +291,15 @@ impl<T: Clone> Window<T> {
         first
     }
 
-    /// Marks the batches pushed so far as those of earlier runs.
+    /// Marks the batches pushed so far as those that earlier runs may have sent.
     pub fn begin_fresh(&mut self) {
         self.fresh = self.next;
+        self.begin_own();
+    }
+
+    /// Marks the batches pushed so far as those of earlier runs.
+    pub fn begin_own(&mut self) {
+        self.left = self.next;
     }
 
     /// A connection was established. Nothing sent before is in transit any more.

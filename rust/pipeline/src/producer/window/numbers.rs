@@ -91,7 +91,8 @@ impl<T: Clone> Window<T> {
         if let Some(end) = end.filter(|end| *end > next) {
             // Rows that it has after our last one are not ours, or are not here any more.
             self.deliver(row, None);
-            let rows = most.saturating_sub(row);
+            let numbered = if is_first { self.left } else { self.reached };
+            let rows = numbered.saturating_sub(row);
             if let Some((epoch, _)) = stranger.filter(|_| rows > 0) {
                 self.events.push_back(Event::Foreign { rows, epoch });
             }

@@ -1,7 +1,7 @@
 //! Runs that continue after earlier ones, logs that lost rows or were replaced, and runs that exclude each other.
 
 use super::super::*;
-use super::{CREDIT, Collector, WALL, left, open, welcome};
+use super::{CREDIT, Collector, FORMER, WALL, left, open, welcome};
 
 #[test]
 fn a_name_with_a_history_continues_where_it_ended() {
@@ -131,6 +131,30 @@ fn a_spool_that_lost_its_end_continues_after_the_collectors_rows() {
             ..
         })
     ));
+}
+
+#[test]
+fn rows_that_were_never_sent_are_reported_if_rows_of_others_change_their_numbers() {
+    let now = Instant::now();
+    let foreign = |begin: fn(&mut Window<u8>)| {
+        let mut window: Window<u8> = Window::new(WALL, left(100), now);
+        window.push(0, 2, 2);
+        begin(&mut window);
+        window.push(1, 5, 5);
+        window.on_connected(now);
+        window.poll_transmit(now);
+        let welcome = Welcome {
+            writers: vec![(FORMER, 99), (FORMER - 1, 179)],
+            ..welcome(None)
+        };
+        window.on_welcome(1, welcome, now);
+        match window.poll_event() {
+            Some(Event::Foreign { rows, .. }) => rows,
+            _ => 0,
+        }
+    };
+    assert_eq!(foreign(Window::begin_own), 2, "not sent yet");
+    assert_eq!(foreign(Window::begin_fresh), 2);
 }
 
 #[test]
