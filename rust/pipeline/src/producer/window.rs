@@ -662,8 +662,11 @@ impl<T: Clone> Window<T> {
 
     fn take_credit(&mut self, credit: Credit, now: Instant) {
         self.credit = credit;
-        // Without credit the collector owes no reply, because it waits for room itself.
-        self.owing = (self.cursor > 0 && !credit.is_nothing()).then_some(now);
+        // It owes one to a HELLO, even if it has acknowledged earlier batches in the meantime. Without credit it owes
+        // none to the batches, because it waits for room itself.
+        let is_asked = matches!(self.state, State::Greeting { asked: Some(_), .. });
+        let is_waiting = self.cursor > 0 && !credit.is_nothing();
+        self.owing = (is_asked || is_waiting).then_some(now);
     }
 
     fn greet(&mut self, now: Instant) {

@@ -1,7 +1,7 @@
 //! Limits of the rows in transit, silent collectors and full disks, and replies that change nothing.
 
 use super::super::*;
-use super::{CREDIT, WALL, open, welcome};
+use super::{CREDIT, Up, WALL, open, welcome};
 
 #[test]
 fn no_more_flies_than_the_credit_allows() {
@@ -39,6 +39,32 @@ fn silence_makes_the_connection_stale_and_idleness_does_not() {
         world.now - gone <= Duration::from_secs(3600) + SILENCE,
         "since the last word"
     );
+    world.settle();
+}
+
+#[test]
+fn an_acknowledgement_does_not_stand_for_the_reply_to_a_hello() {
+    let mut world = open();
+    world.push(1);
+    world.arrive_up(false);
+    let refusal = world.collector.hear(
+        world.connection,
+        Up::Append {
+            id: 9,
+            epoch: WALL,
+            first_seq: 5,
+            rows: vec![5],
+        },
+    );
+    world.reply(refusal.into_iter().map(|down| (1, down)));
+    world.arrive_down(false);
+    assert!(!world.window.is_open(), "it greets again");
+    world.sync();
+    world.arrive_down(false);
+    assert_eq!(world.delivered, 1);
+    world.up.clear();
+    world.sleep(SILENCE);
+    assert!(!world.connected, "the HELLO remains without reply");
     world.settle();
 }
 
