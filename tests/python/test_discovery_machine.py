@@ -463,6 +463,24 @@ def test_a_hello_that_asks_too_much_is_ignored(frame: bytes) -> None:
     assert station.machine.dropped == 1
 
 
+def test_each_message_without_room_is_counted_once() -> None:
+    network, station = lonely(max_peers=1)
+    machine, other = station.machine, uuid.UUID(int=78)
+    machine.handle_message([LIAR, *hello()], network.now)
+    endpoint = "tcp://10.0.0.78:1"
+    machine.handle_message([identity(other), *hello(endpoint=endpoint)], network.now)
+    assert machine.dropped == 1
+    machine.handle_beacon(write_beacon(other, 1), "h", network.now)
+    assert machine.dropped == 2
+    machine.handle_announcement(other.hex, endpoint, network.now)
+    assert machine.dropped == 3
+    # The node is known from gossip now, so this message asks for a place, too.
+    machine.handle_message([identity(other), *Message(Kind.PING, 2).write()], network.now)
+    assert machine.dropped == 4
+    network.settle()
+    assert [type(event) for event in station.take()] == [Enter]
+
+
 def test_a_peer_joins_no_more_groups_than_it_may() -> None:
     network, station = lonely()
     station.machine.handle_message([LIAR, *hello()], network.now)

@@ -244,7 +244,8 @@ class NodeMachine:
                 if node in self._peers:
                     self._remove(self._peers[node], "goodbye")
             case node, port:
-                self._require(node, f"tcp://{host}:{port}", now)
+                if self._require(node, f"tcp://{host}:{port}", now) is None:
+                    self.dropped += 1
 
     def handle_announcement(self, key: str, value: str, now: float) -> None:
         """Takes the endpoint of a node from gossip."""
@@ -259,7 +260,8 @@ class NodeMachine:
             self.dropped += 1
             return
         self._announced[node] = _Announced(endpoint)
-        self._require(node, endpoint, now)
+        if self._require(node, endpoint, now) is None:
+            self.dropped += 1
 
     def handle_message(self, parts: list[bytes], now: float) -> None:
         """Takes a message from the inbox, whose first part is the routing ID of its sender."""
@@ -346,7 +348,10 @@ class NodeMachine:
     # Peers.
 
     def _require(self, node: UUID, endpoint: str, now: float) -> _Peer | None:
-        """Returns the peer, which is made and greeted if it is new, and there is room for it."""
+        """Returns the peer, which is made and greeted if it is new, and there is room for it.
+
+        The caller counts what it drops if there is none.
+        """
         peer = self._peers.get(node)
         if peer is not None:
             return peer
@@ -355,7 +360,6 @@ class NodeMachine:
             if other.endpoint == endpoint and not other.is_ready:
                 self._remove(other, "restarted")
         if len(self._peers) >= self._max_peers and not self._make_room():
-            self.dropped += 1
             return None
         peer = self._peers[node] = _Peer(node, endpoint, now)
         self._commands.append(Connect(node, endpoint))

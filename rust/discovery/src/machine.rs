@@ -174,7 +174,8 @@ impl Machine {
             Some((node, _)) if node == self.own.id => {}
             Some((node, 0)) => self.remove(node, ExitReason::Goodbye),
             Some((node, port)) => {
-                self.require(node, &format!("tcp://{host}:{port}"), now);
+                let found = self.require(node, &format!("tcp://{host}:{port}"), now);
+                self.dropped += u64::from(!found);
             }
         }
     }
@@ -195,7 +196,8 @@ impl Machine {
         }
         self.announced
             .insert(node, Announced::at(endpoint.clone().into_owned()));
-        self.require(node, &endpoint, now);
+        let found = self.require(node, &endpoint, now);
+        self.dropped += u64::from(!found);
     }
 
     /// Takes a message from the inbox, whose first frame is the routing ID of its sender.

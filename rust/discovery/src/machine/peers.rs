@@ -164,7 +164,8 @@ impl Machine {
         true
     }
 
-    /// Makes and greets a peer if it is new and there is room for it. Returns whether there is such a peer.
+    /// Makes and greets a peer if it is new and there is room for it. Returns whether there is such a peer. The caller
+    /// counts what it drops if there is none.
     pub(super) fn require(&mut self, node: NodeId, endpoint: &str, now: Instant) -> bool {
         if self.members.contains_key(&node) {
             return true;
@@ -172,7 +173,6 @@ impl Machine {
         // One that never said hello and has the endpoint of another one is a leftover of a node that restarted.
         self.remove_others_at(node, endpoint, false);
         if self.members.len() >= self.own.max_peers && !self.make_room() {
-            self.dropped += 1;
             return false;
         }
         self.entered += 1;

@@ -119,6 +119,35 @@ fn forged_beacons_take_no_place_of_a_peer() {
 }
 
 #[test]
+fn each_message_without_room_is_counted_once() {
+    let mut network = Network::of(false, 1);
+    let one = network.add();
+    receive(&mut network, one, 77, hello(|_| {}));
+    let other = "tcp://10.0.0.78:1";
+    let now = network.now;
+    receive(
+        &mut network,
+        one,
+        78,
+        hello(|hello| hello.endpoint = other.to_owned()),
+    );
+    assert_eq!(network.machine(one).dropped(), 1);
+    let beacon = write_beacon(id(78), 1);
+    network.machine(one).handle_beacon(&beacon, "h", now);
+    assert_eq!(network.machine(one).dropped(), 2);
+    let key = id(78).digits();
+    network
+        .machine(one)
+        .handle_announcement(key.as_bytes(), other.as_bytes(), now);
+    assert_eq!(network.machine(one).dropped(), 3);
+    // The node is known from gossip now, so this message asks for a place, too.
+    let (sequence, body) = (2, Body::Ping);
+    receive(&mut network, one, 78, Packet { sequence, body }.write());
+    assert_eq!(network.machine(one).dropped(), 4);
+    assert_eq!(kinds(&network.take(one)), ["Enter"]);
+}
+
+#[test]
 fn numbers_of_peers_that_are_gone_have_a_bound() {
     let mut network = Network::of(true, 5);
     let one = network.add();
