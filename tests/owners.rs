@@ -10,7 +10,7 @@ use source::{files, identifier, root};
 const OWNERS: &[&str] = &[
     "rust/core/src/patterns/",
     "rust/proto/src/socket_type.rs",
-    "rust/proto/src/sp.rs",
+    "rust/proto/src/wires/",
 ];
 
 #[test]

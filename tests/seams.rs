@@ -5,6 +5,8 @@ mod source;
 use std::fs;
 
 use source::{files, root};
+use zeroxide::{Context, SocketType};
+use zeroxide_proto::wires::{self, WIRES};
 
 const CORE: &str = "rust/core/src";
 const PROTO: &str = "rust/proto/src";
@@ -56,11 +58,30 @@ fn only(source: &str, homes: &[&str], wrong: impl Fn(&str) -> Option<String>) {
     assert!(found.is_empty(), "\n{}", found.join("\n"));
 }
 
+/// The schemes of all transports, as the error about an unknown one lists them.
+fn schemes() -> Vec<String> {
+    let context = Context::new();
+    let socket = context.socket(SocketType::Pair).expect("a socket");
+    let error = socket.connect("unknown://place").expect_err("no transport");
+    let text = error.to_string();
+    let (_, known) = text.split_once("there are ").expect("a list of schemes");
+    let words = known.split(|c: char| c == ',' || c == ';' || c.is_whitespace());
+    let found: Vec<_> = words
+        .filter(|word| !word.is_empty())
+        .map(str::to_owned)
+        .collect();
+    // If the text changes, the list must not become empty or shorter.
+    for scheme in ["inproc", "tcp", "tls+tcp", "wss", "vsock", "tipc", "sctp"] {
+        assert!(
+            found.iter().any(|known| known == scheme),
+            "{scheme}: {text}"
+        );
+    }
+    found
+}
+
 /// A scheme on its own, as code needs it to tell one transport from another.
-fn scheme(line: &str) -> Option<String> {
-    let schemes = [
-        "inproc", "tcp", "ipc", "udp", "pgm", "epgm", "tls+tcp", "ws", "wss",
-    ];
+fn scheme(line: &str, schemes: &[String]) -> Option<String> {
     let literals = schemes
         .iter()
         .flat_map(|scheme| ["", ":", "://"].map(|separator| format!("\"{scheme}{separator}\"")));
@@ -69,7 +90,8 @@ fn scheme(line: &str) -> Option<String> {
 
 #[test]
 fn only_transports_know_schemes() {
-    only(CORE, &["transports"], scheme);
+    let schemes = schemes();
+    only(CORE, &["transports"], |line| scheme(line, &schemes));
 }
 
 /// A call, a type or a number of one system.
@@ -132,8 +154,11 @@ fn knowledge_of_the_system_is_seen() {
 
 #[test]
 fn comparing_a_scheme_is_seen() {
+    let schemes = schemes();
+    let scheme = |line| scheme(line, &schemes);
     assert!(scheme("if endpoint.scheme == \"inproc\" {").is_some());
     assert!(scheme("text.starts_with(\"tcp://\")").is_some());
+    assert!(scheme("\"sctp\" => true,").is_some());
     assert!(scheme("Error::with(kind, \"STREAM speaks raw tcp and ipc only\")").is_none());
     let text = "let a = 1; // why\n// x == \"tcp\"\n#[cfg(test)]\nmod tests {\n";
     let lines: Vec<String> = code(text).into_iter().map(|(_, line)| line).collect();
@@ -261,5 +286,55 @@ fn asking_for_a_mechanism_is_seen() {
         "let plain = is_plain();",
     ] {
         assert!(mechanism(line).is_none(), "{line}");
+    }
+}
+
+/// One wire protocol beside ZMTP: its module, its value, a type of it, or a question about it.
+fn wire(line: &str) -> Option<String> {
+    let mut words = line.split(|c: char| !(c.is_alphanumeric() || c == '_'));
+    let names: Vec<_> = WIRES
+        .iter()
+        .filter(|wire| **wire != wires::standard())
+        .map(|wire| wire.name.to_ascii_lowercase())
+        .collect();
+    let is_wrong = |word: &&str| {
+        let lower = word.to_ascii_lowercase();
+        let parts: Vec<_> = lower.split('_').collect();
+        names.iter().any(|name| parts.contains(&name.as_str()))
+    };
+    words.find(is_wrong).map(str::to_owned)
+}
+
+#[test]
+fn only_its_file_and_its_row_know_a_wire_protocol() {
+    // Its file, which the module above lists, and its patterns. Both crates offer its types to programs.
+    let is_offer = |line: &str| {
+        ["pub use wires::", "pub use zeroxide_proto::wires::"]
+            .iter()
+            .any(|offer| line.trim_start().starts_with(offer))
+    };
+    let wire = |line: &str| wire(line).filter(|_| !is_offer(line));
+    only(CORE, &["patterns"], wire);
+    only(PROTO, &["wires"], wire);
+    only("rust/py/src", &[], wire);
+}
+
+#[test]
+fn asking_for_a_wire_protocol_is_seen() {
+    for line in [
+        "} else if self.socket_type.is_sp() {",
+        "Dialect::Sp(ours) => sp::opening(ours).to_vec(),",
+        "wires::of(ours) == &SP",
+        "let spec = self.over_sp();",
+        "format!(\"{}.sp.nanomsg.org\", server.name())",
+    ] {
+        assert!(wire(line).is_some(), "{line}");
+    }
+    for line in [
+        "wires::of(socket_type).form.as_ref()",
+        "let space = spare(spec);",
+        "if !wire.is_default() {",
+    ] {
+        assert!(wire(line).is_none(), "{line}");
     }
 }

@@ -1,21 +1,24 @@
 //! [`has`]: what this build supports.
 
 use zeroxide_proto::mechanisms::{self, MECHANISMS};
+use zeroxide_proto::wires::WIRES;
 
 use crate::transports;
 
-/// Whether a transport or a security mechanism is built in, by its name in lower case. `tcp` and `inproc` always are,
-/// and have no such name. `draft` stands for the socket types that are drafts in libzmq, and `sp` for the scalability protocols of nanomsg and nng. Both are always built in.
+/// Whether a transport, a security mechanism or a wire protocol is built in, by its name in lower case. `tcp`, `inproc`
+/// and ZMTP always are, and have no such name. `draft` stands for the socket types that are drafts in libzmq, and `sp`
+/// for the scalability protocols of nanomsg and nng. Both are always built in.
 /// [`Context::has`](crate::Context::has) also knows those that were added to a context.
 pub fn has(capability: &str) -> bool {
     let is_draft = capability == "draft";
-    let is_sp = capability == "sp";
+    let mut wires = WIRES.iter().filter(|wire| !wire.is_default());
+    let is_wire = wires.any(|wire| wire.name.to_ascii_lowercase() == capability);
     let is_transport = transports::is_capability(capability);
     let mut real = MECHANISMS
         .iter()
         .filter(|spec| **spec != mechanisms::none());
     is_draft
-        || is_sp
+        || is_wire
         || is_transport
         || real.any(|spec| spec.name.to_ascii_lowercase() == capability)
 }

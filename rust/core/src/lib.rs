@@ -333,7 +333,7 @@ pub use zeroxide_proto::engine::PeerInfo;
 pub use zeroxide_proto::frame::{Frame, FrameKind};
 pub use zeroxide_proto::message::{GROUP_MAX, Message};
 pub use zeroxide_proto::socket_type::SocketType;
-pub use zeroxide_proto::sp;
+pub use zeroxide_proto::wires::sp;
 pub use zeroxide_proto::z85;
 
 #[cfg(zeroxide_shuttle)]

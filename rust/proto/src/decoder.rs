@@ -4,7 +4,7 @@ use crate::command::MAX_COMMAND;
 use crate::error::{CloseReason, ProtocolError};
 use crate::frame::{Frame, FrameKind, INLINE_MAX};
 use crate::framing::v2::MORE;
-use crate::framing::{Framing, Header, sp, v1, v2};
+use crate::framing::{Framing, Header, v1, v2};
 use crate::mechanisms::Cipher;
 use crate::read_buffer::ReadBuffer;
 
@@ -45,7 +45,7 @@ pub(crate) struct Decoder {
     /// The current message: its frames, and its bytes with headers.
     meter: Meter,
     wire_bytes: usize,
-    /// The transport may pass on a frame in pieces; see [`Mapping::Pieces`](crate::sp::Mapping::Pieces).
+    /// The transport may pass on a frame in pieces; see [`Mapping::Pieces`](crate::wires::Mapping::Pieces).
     has_pieces: bool,
     /// The bytes of the current frame in the pieces that were joined so far, behind the header of the first one.
     joined: Option<usize>,
@@ -75,7 +75,7 @@ impl Decoder {
 
     /// Allows [`decode_small`](Decoder::decode_small) from now on, because small frames need no further checks.
     pub(crate) fn allow_small(&mut self) {
-        let plain = self.framing == Framing::V2 && self.limits.frames > 0;
+        let plain = self.framing.is_v2() && self.limits.frames > 0;
         let most = self.limits.message.min(INLINE_MAX as u64) as u8;
         self.small = plain.then_some(most);
     }
@@ -146,7 +146,7 @@ impl Decoder {
 
     /// The next frame, or `None` if it is incomplete.
     pub(crate) fn decode(&mut self) -> Result<Option<Frame>, CloseReason> {
-        if self.framing == Framing::Raw {
+        if matches!(self.framing, Framing::Raw) {
             return Ok(self.decode_raw());
         }
         let Some((header, end)) = self.next_header(v2::parse_header)? else {
@@ -227,7 +227,7 @@ impl Decoder {
     ) -> Result<Option<Header>, ProtocolError> {
         match self.framing {
             Framing::V1 => v1::parse_header(data),
-            Framing::Sp(mapping) => sp::parse_header(data, mapping),
+            Framing::Other(form, mapping) => (form.parse_header)(data, mapping),
             Framing::V2 | Framing::Raw => current(data),
         }
     }
@@ -375,7 +375,7 @@ impl Meter {
 mod tests {
     use super::*;
     use crate::mechanisms::{Content, Opened};
-    use crate::sp::Mapping;
+    use crate::wires::{Mapping, sp::SP};
 
     fn limits() -> Limits {
         Limits {
@@ -453,7 +453,11 @@ mod tests {
 
     #[test]
     fn pieces_are_joined_however_they_are_cut_and_limited_together() {
-        for framing in [Framing::V1, Framing::V2, Framing::Sp(Mapping::Pieces)] {
+        for framing in [
+            Framing::V1,
+            Framing::V2,
+            Framing::Other(SP.form.as_ref().unwrap(), Mapping::Pieces),
+        ] {
             let piece = |more: u8, body: &[u8]| {
                 let (before, after, size) = match framing {
                     Framing::V1 => (&b"\xff"[..], &b"\0"[..], body.len() + 1),

@@ -5,7 +5,7 @@
 
 use crate::frame::{Frame, INLINE_MAX};
 use crate::framing::v2::{COMMAND, HEADER_MAX, MORE};
-use crate::framing::{Framing, sp, v1, v2};
+use crate::framing::{Framing, v1, v2};
 use crate::mechanisms::{Cipher, Content};
 use crate::run;
 use bytes::{Buf, Bytes};
@@ -94,7 +94,9 @@ impl Encoder {
     /// Adds a frame of a message.
     #[inline]
     pub(crate) fn put_data(&mut self, frame: Frame) {
-        if matches!(self.framing, Framing::Sp(_)) {
+        if let Framing::Other(form, _) = self.framing
+            && !form.has_parts
+        {
             return self.put_joined(frame);
         }
         let more = frame.more();
@@ -120,7 +122,7 @@ impl Encoder {
     /// Like [`put_data`](Self::put_data), for an ordinary, small frame.
     #[inline]
     pub(crate) fn put_small(&mut self, frame: &Frame) -> bool {
-        if self.framing != Framing::V2 {
+        if !self.framing.is_v2() {
             return false;
         }
         let Some(bytes) = frame.as_array() else {
@@ -191,7 +193,7 @@ impl Encoder {
 
     /// Adds the bytes of a run. Returns false if its framing is not this connection's.
     pub(crate) fn put_run(&mut self, run: &Frame) -> bool {
-        if self.framing != Framing::V2 {
+        if !self.framing.is_v2() {
             return false;
         }
         let before = self.sent_total + self.backlog as u64;
@@ -236,7 +238,9 @@ impl Encoder {
         match self.framing {
             Framing::V2 => v2::put_header(&mut self.buffer, flags, size),
             Framing::V1 => v1::put_header(&mut self.buffer, flags & MORE != 0, size),
-            Framing::Sp(mapping) => sp::put_header(&mut self.buffer, mapping, size),
+            Framing::Other(form, mapping) => {
+                (form.put_header)(&mut self.buffer, mapping, flags & MORE != 0, size);
+            }
             Framing::Raw => {}
         }
     }
@@ -357,7 +361,7 @@ impl Encoder {
 
 #[cfg(test)]
 mod tests {
-    use crate::sp::Mapping;
+    use crate::wires::{Mapping, sp::SP};
 
     use super::*;
 
@@ -420,7 +424,7 @@ mod tests {
     #[test]
     fn frames_of_the_scalability_protocols_are_joined() {
         for (mapping, kind) in [(Mapping::Sized, &b""[..]), (Mapping::Typed, b"\x01")] {
-            let mut encoder = Encoder::new(Framing::Sp(mapping));
+            let mut encoder = Encoder::new(Framing::Other(SP.form.as_ref().unwrap(), mapping));
             put(&mut encoder, b"head", true);
             assert!(encoder.in_message() && encoder.backlog() == 0);
             put(&mut encoder, b"er", true);
@@ -437,7 +441,7 @@ mod tests {
             encoder.transmitted(all);
             assert_eq!(encoder.messages_sent(), 2);
         }
-        let mut encoder = Encoder::new(Framing::Sp(Mapping::Sized));
+        let mut encoder = Encoder::new(Framing::Other(SP.form.as_ref().unwrap(), Mapping::Sized));
         let body = Bytes::from(vec![7; GATHER_MIN]);
         put(&mut encoder, b"head", true);
         encoder.put_data(Frame::from_bytes(body.clone()));

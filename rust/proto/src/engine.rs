@@ -13,7 +13,7 @@ use crate::framing::Framing;
 use crate::greeting::{self, Greeting};
 use crate::mechanisms::{Credentials, MechanismConfig, Random, Verdict, system_random};
 use crate::socket_type::SocketType;
-use crate::sp::{self, Mapping};
+use crate::wires::{self, Form, Mapping};
 use bytes::Bytes;
 use handshake::Negotiation;
 use heartbeat::Heartbeat;
@@ -148,7 +148,7 @@ pub enum Event {
     Closed(CloseReason),
 }
 
-/// One side of one connection, which speaks ZMTP, or the [scalability protocols](crate::sp) if its socket type does.
+/// One side of one connection, which speaks ZMTP, or another [wire protocol](crate::wires) if its socket type does.
 /// Bytes and a clock are inputs, bytes and events are outputs.
 ///
 /// The methods come in three families. *Inputs* are [`handle_input`](Engine::handle_input),
@@ -231,12 +231,12 @@ pub struct Engine {
 /// ```text
 /// Greeting --> Mechanism --> Traffic --> Closed      ZMTP 3
 ///    |  `----> RoutingId -----^                      ZMTP 1.0 and 2.0
-/// Opening ---------------------^                      the scalability protocols
+/// Opening ---------------------^                      other wire protocols
 ///    `-- raw connections start in Traffic            any state may go to Closed
 /// ```
 enum State {
     Greeting(Greeting),
-    Opening,
+    Opening(&'static Form),
     RoutingId(greeting::Peer),
     Mechanism(Negotiation),
     Traffic,
@@ -246,12 +246,11 @@ enum State {
 impl Engine {
     /// Creates a connection. Its greeting is ready to be sent.
     pub fn new(config: EngineConfig, now: Instant) -> Engine {
-        let framing = if config.raw {
-            Framing::Raw
-        } else if config.socket_type.is_sp() {
-            Framing::Sp(config.mapping)
-        } else {
-            Framing::V2
+        let form = wires::of(config.socket_type).form.as_ref();
+        let framing = match form {
+            _ if config.raw => Framing::Raw,
+            Some(form) => Framing::Other(form, config.mapping),
+            None => Framing::V2,
         };
         let mut encoder = Encoder::new(framing);
         let mut events = VecDeque::new();
@@ -271,9 +270,9 @@ impl Engine {
                 .handshake_ivl
                 .filter(|after| !after.is_zero())
                 .and_then(|after| now.checked_add(after));
-            if config.socket_type.is_sp() {
-                encoder.put_raw(&sp::opening(config.socket_type));
-                State::Opening
+            if let Some(form) = form {
+                encoder.put_raw(&(form.opening)(config.socket_type));
+                State::Opening(form)
             } else {
                 State::Greeting(Greeting::new(
                     config.socket_type,
@@ -372,7 +371,7 @@ impl Engine {
         self.eof = true;
         match self.state {
             State::Traffic => {}
-            State::Greeting(_) | State::Opening => self.close(CloseReason::NotGreeted),
+            State::Greeting(_) | State::Opening(_) => self.close(CloseReason::NotGreeted),
             _ => self.close(CloseReason::PeerClosed),
         }
     }

@@ -99,18 +99,20 @@ pub enum ProtocolError {
         /// The mechanism in the peer's greeting.
         theirs: String,
     },
-    /// The peer does not open the connection as the scalability protocols do.
+    /// The peer does not open the connection as our wire protocol does.
     #[error(
-        "expected the opening of the scalability protocols, got {got:#04x} as its byte {at}{}",
+        "expected the opening of {wire}, got {got:#04x} as its byte {at}{}",
         if *at == 0 && *got == 0xff { ": the peer speaks ZMTP" } else { "" }
     )]
     NoOpening {
+        /// Our wire protocol, as a sentence names it.
+        wire: &'static str,
         /// The position of the first wrong byte.
         at: usize,
         /// The byte.
         got: u8,
     },
-    /// A message of the scalability protocols over ipc has an unknown type.
+    /// The header of a message names an unknown type.
     #[error("expected a message of type 1, got type {0}")]
     MessageType(u8),
     /// The two socket types may not talk to each other.

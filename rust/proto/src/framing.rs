@@ -1,14 +1,13 @@
 //! Divides the bytes of a connection into frames: each version of the framing has one file, with its only parser.
 
-use crate::error::ProtocolError;
-use crate::sp::Mapping;
+use crate::wires::{Form, Mapping};
+pub(crate) use crate::wires::{Header, long_length};
 
-pub(crate) mod sp;
 pub(crate) mod v1;
 pub(crate) mod v2;
 
 /// The framing on the wire.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) enum Framing {
     /// ZMTP 1.0: the length comes first and counts the flags.
     V1,
@@ -16,8 +15,8 @@ pub(crate) enum Framing {
     V2,
     /// No framing: each read is a frame.
     Raw,
-    /// The scalability protocols: the length of a message comes first.
-    Sp(Mapping),
+    /// That of another wire protocol.
+    Other(&'static Form, Mapping),
 }
 
 /// The bit of a length that says that another piece of the frame follows. No transport has it on the wire.
@@ -36,12 +35,21 @@ pub(crate) struct Long {
 }
 
 impl Framing {
+    /// Whether this is the framing of ZMTP 2.0 and later.
+    #[inline]
+    pub(crate) fn is_v2(self) -> bool {
+        matches!(self, Framing::V2)
+    }
+
     /// The form of a long header.
     pub(crate) fn long(self) -> Long {
         let (header, before, marks, extra) = match self {
             Framing::V1 => (10, 1, v1::LONG, 1),
             Framing::V2 | Framing::Raw => (9, 1, v2::LONG, 0),
-            Framing::Sp(_) => (sp::HEADER, 0, 0, 0),
+            Framing::Other(form, _) => {
+                let before = form.over_ws.as_ref().map_or(0, |ws| ws.before);
+                (before + 8, before, 0, 0)
+            }
         };
         Long {
             header,
@@ -76,24 +84,4 @@ impl Long {
         header[self.before..self.before + 8].copy_from_slice(&length.to_be_bytes());
         header
     }
-}
-
-/// The start of a frame.
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Header {
-    /// Bytes of the header itself.
-    pub(crate) len: usize,
-    /// Bytes of the body.
-    pub(crate) size: u64,
-    pub(crate) more: bool,
-    pub(crate) command: bool,
-}
-
-/// A long length; the highest bit must be clear.
-fn long_length(bytes: [u8; 8]) -> Result<u64, ProtocolError> {
-    let length = u64::from_be_bytes(bytes);
-    if length >> 63 != 0 {
-        return Err(ProtocolError::FrameLength(length));
-    }
-    Ok(length)
 }

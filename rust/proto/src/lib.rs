@@ -7,8 +7,8 @@
 //! shows the loop.
 //!
 //! The parts of the engine, from the wire inwards, are the receive buffer and the decoder, the greeting, the security
-//! mechanisms (one file each in [`mechanisms`]), and the traffic after them. The scalability protocols ([`sp`]) have a
-//! handshake and a framing of their own; the rest of the engine is the same. It uses [`Frame`] and [`Message`],
+//! mechanisms (one file each in [`mechanisms`]), and the traffic after them. Other [wire protocols](wires), such as [`sp`],
+//! have a handshake and a framing of their own; the rest of the engine is the same. It uses [`Frame`] and [`Message`],
 //! [`SocketType`], the matchers for subscriptions in [`subscription`], and endpoints in [`endpoint`]. The datagrams of udp,
 //! which need no engine, are in [`datagram`]. Neither does [`pgm`], which repairs what datagrams lose.
 //!
@@ -35,8 +35,8 @@ pub mod pgm;
 mod read_buffer;
 pub mod run;
 pub mod socket_type;
-pub mod sp;
 pub mod subscription;
+pub mod wires;
 pub mod z85;
 
 pub use engine::{Engine, EngineConfig, Event, PeerInfo};
@@ -45,3 +45,4 @@ pub use frame::{Frame, FrameKind};
 pub use mechanisms::{Credentials, MechanismConfig, Verdict};
 pub use message::Message;
 pub use socket_type::SocketType;
+pub use wires::sp;

@@ -32,8 +32,9 @@ pub struct TypeFacts {
     pub raw: bool,
     /// Whether it speaks no ZMTP, only datagrams.
     pub datagrams: bool,
-    /// Whether it speaks the scalability protocols instead of ZMTP. The number is then that of its protocol there.
-    pub sp: bool,
+    /// The number of the [wire protocol](crate::wires) that it speaks; 0 is ZMTP. Another one may have other numbers for
+    /// types, and `number` is then the one there.
+    pub wire: i32,
 }
 
 impl TypeFacts {
@@ -52,15 +53,15 @@ impl TypeFacts {
             has_groups: false,
             raw: false,
             datagrams: false,
-            sp: false,
+            wire: 0,
         }
     }
 }
 
-/// By number only.
+/// By number and wire protocol only.
 impl PartialEq for TypeFacts {
     fn eq(&self, other: &TypeFacts) -> bool {
-        self.number == other.number
+        self.number == other.number && self.wire == other.wire
     }
 }
 
@@ -212,7 +213,7 @@ impl SocketType {
     pub fn compatible(self, peer: SocketType) -> bool {
         let lists =
             |one: SocketType, other: SocketType| one.peer_named(other.name().as_bytes()).is_some();
-        self.is_sp() == peer.is_sp() && lists(self, peer) && lists(peer, self)
+        self.wire() == peer.wire() && lists(self, peer) && lists(peer, self)
     }
 
     /// Whether the type sends a routing id to its peer.
@@ -240,9 +241,9 @@ impl SocketType {
         self.facts().datagrams
     }
 
-    /// Whether the type speaks the [scalability protocols](crate::sp) instead of ZMTP.
-    pub const fn is_sp(self) -> bool {
-        self.facts().sp
+    /// The number of the [wire protocol](crate::wires) that the type speaks; 0 is ZMTP.
+    pub const fn wire(self) -> i32 {
+        self.facts().wire
     }
 }
 

@@ -4,9 +4,9 @@ mod wire;
 
 use std::time::{Duration, Instant};
 
-use sp::Mapping;
 use wire::{Cut, Pair};
 use zeroxide_proto::mechanisms::MechanismConfig;
+use zeroxide_proto::wires::Mapping;
 use zeroxide_proto::{
     CloseReason, Engine, EngineConfig, Event, Frame, ProtocolError, SocketType, sp,
 };

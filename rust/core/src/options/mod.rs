@@ -20,6 +20,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use zeroxide_proto::socket_type::SocketType;
+use zeroxide_proto::wires;
 
 use crate::error::{Error, ErrorKind, Result};
 
@@ -182,7 +183,7 @@ pub struct Options {
     pub max_lag: Option<Duration>,
     /// MAXMSGSIZE: `None` = no limit.
     pub max_msg_size: Option<u64>,
-    /// WIRE_PROTOCOL: 0 = ZMTP, 1 = the scalability protocols.
+    /// WIRE_PROTOCOL: the number of a [`WireSpec`](zeroxide_proto::wires::WireSpec).
     pub wire_protocol: i32,
     /// RESEND_IVL: the time after which a request over SP is sent again; `None` = never.
     pub resend_ivl: Option<Duration>,
@@ -296,7 +297,7 @@ impl Options {
             slow_subscriber: 0,
             max_lag: None,
             max_msg_size: None,
-            wire_protocol: socket_type.is_sp().into(),
+            wire_protocol: socket_type.wire(),
             resend_ivl: Some(RESEND_IVL),
             survey_timeout: Some(SURVEY_TIMEOUT),
             max_ttl: MAX_TTL,
@@ -405,8 +406,8 @@ impl Options {
     /// # Errors
     /// `Invalid`, naming the mechanism's missing or wrong setting.
     pub(crate) fn complete(self: &Arc<Options>) -> Result<Arc<Options>> {
-        if self.pattern.sp.is_some() {
-            self.security.check_sp()?;
+        if let Some(own) = self.pattern.other {
+            self.security.check_other(wires::of(own))?;
         }
         let mut complete = self.clone();
         for (option, value) in self.security.check(self.is_raw())? {

@@ -94,8 +94,8 @@ pub(crate) struct PatternFacts {
     pub(crate) eager: bool,
     /// Whether messages are sent to the names that peers have chosen.
     pub(crate) addresses_names: bool,
-    /// The type, if the sockets speak the scalability protocols.
-    pub(crate) sp: Option<SocketType>,
+    /// The type, if the sockets speak another wire protocol than ZMTP.
+    pub(crate) other: Option<SocketType>,
 }
 
 impl OptionRow {

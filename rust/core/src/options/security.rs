@@ -7,6 +7,7 @@ use bytes::Bytes;
 use zeroize::Zeroizing;
 use zeroxide_proto::engine::EngineConfig;
 use zeroxide_proto::mechanisms::{self, Inquiry, MechanismConfig, MechanismSpec, Setting};
+use zeroxide_proto::wires::WireSpec;
 
 use crate::access::Gate;
 use crate::error::{Error, ErrorKind, Result};
@@ -137,11 +138,11 @@ impl Security {
         Ok(found.into_iter().filter_map(with_number).collect())
     }
 
-    /// Checks that no security is expected, because the scalability protocols have none.
+    /// Checks that no security is expected, because only ZMTP has any.
     ///
     /// # Errors
     /// `Invalid`, naming the setting.
-    pub(super) fn check_sp(&self) -> Result<()> {
+    pub(super) fn check_other(&self, wire: &WireSpec) -> Result<()> {
         let setting = if self.mechanism != mechanisms::none() {
             self.mechanism.name
         } else if self.gate.is_some() {
@@ -152,7 +153,8 @@ impl Security {
             return Ok(());
         };
         let text = format!(
-            "the scalability protocols (WIRE_PROTOCOL 1) have no security mechanism, but this socket has {setting}"
+            "{} (WIRE_PROTOCOL {}) have no security mechanism, but this socket has {setting}",
+            wire.title, wire.number
         );
         Err(Error::with(ErrorKind::Invalid, text))
     }

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use zeroxide_proto::mechanisms::{MECHANISMS, MechanismSpec, Setting, SettingKind};
+use zeroxide_proto::wires::WIRES;
 
 use super::pattern::{PatternOption, SlowSubscriber};
 use super::{ClientAuth, OptionKind, OptionRow, Options, Security, Value};
@@ -472,7 +473,7 @@ macro_rules! socket_options {
                 .length(0, 1024)
                 .str(|o| o.tls.alpn.as_bytes(), |o, v| o.tls_mut().alpn = v.to_owned()),
             1030 WIRE_PROTOCOL [wire_protocol, set_wire_protocol: i32]: Int, "What the socket speaks with its peers: 0 ZMTP, 1 the scalability protocols of nanomsg and nng. Set it before all else; PAIR, PUB, SUB, REQ, REP, PUSH and PULL speak either."
-                .range(0, 1)
+                .range(0, WIRES.len() as i64 - 1)
                 .int(|o| o.wire_protocol.into(), |o, v| o.wire_protocol = v as i32),
             1031 RESEND_IVL [resend_ivl, set_resend_ivl: ms(0)]: Int, "When a request over the scalability protocols is sent again, to the next peer, if no reply has come, in ms; 0 = never."
                 .of_patterns()

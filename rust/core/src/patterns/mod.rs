@@ -433,8 +433,9 @@ pub(crate) static PATTERNS: &[&PatternSpec] = &[
     &sp::BUS,
 ];
 
-/// The patterns that take the place of those of the same name when a socket speaks the scalability protocols.
-static OVER_SP: &[&PatternSpec] = &[
+/// The patterns that take the place of those of the same name when a socket speaks another wire protocol. Those
+/// whose messages may have several parts can do without: `spec` then derives a pattern.
+static OVER_OTHERS: &[&PatternSpec] = &[
     &sp::PAIR,
     &sp::PUB,
     &sp::SUB,

@@ -1,11 +1,14 @@
 //! [`PatternSpec`]: everything that the rest of the crate knows about a pattern.
 
+use std::sync::LazyLock;
+
 use zeroxide_proto::socket_type::SocketType;
+use zeroxide_proto::wires::{self, WIRES, WireSpec};
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::options::{OptionRow, PatternFacts, PatternOption, Value};
 use crate::patterns::pipe_set::Spills;
-use crate::patterns::{OVER_SP, PATTERNS, Pattern};
+use crate::patterns::{OVER_OTHERS, PATTERNS, Pattern};
 
 /// The description of a pattern, independent of sockets. A pattern states what differs from [`PatternSpec::new`]:
 ///
@@ -104,14 +107,25 @@ impl PatternSpec {
             ),
             eager: self.eager,
             addresses_names: self.addresses_names,
-            sp: Some(self.socket_type).filter(|own| own.is_sp()),
+            other: Some(self.socket_type).filter(|_| !self.wire().is_default()),
         }
     }
 
-    /// The pattern of this type over the scalability protocols; `None` if there is none.
-    pub(crate) fn over_sp(&self) -> Option<&'static PatternSpec> {
-        let mut all = OVER_SP.iter().copied();
-        all.find(|spec| spec.socket_type.name() == self.socket_type.name())
+    /// What its sockets speak.
+    pub(crate) fn wire(&self) -> &'static WireSpec {
+        wires::of(self.socket_type)
+    }
+
+    /// The pattern of this type over another wire protocol; `None` if there is none.
+    pub(crate) fn over(&self, wire: &WireSpec) -> Option<&'static PatternSpec> {
+        self.over_others().find(|spec| spec.wire() == wire)
+    }
+
+    /// The patterns of this type over all other wire protocols.
+    fn over_others(&self) -> impl Iterator<Item = &'static PatternSpec> {
+        let name = self.socket_type.name();
+        let all = OVER_OTHERS.iter().copied().chain(DERIVED.iter());
+        all.filter(move |spec| spec.socket_type.name() == name)
     }
 
     /// Checks that sockets of this type have an option.
@@ -124,13 +138,20 @@ impl PatternSpec {
         }
         let owners: Vec<_> = row.sockets().iter().map(|owner| owner.name()).collect();
         let (name, socket_type) = (row.name, self.socket_type);
+        let has = |spec: &&PatternSpec| spec.options.contains(&row.id);
         let text = if !owners.contains(&socket_type.name()) {
             let owners = owners.join(" and ");
             format!("{name} is an option of {owners}, not of {socket_type}")
-        } else if socket_type.is_sp() {
-            format!("{name} is an option of {socket_type} over ZMTP, but WIRE_PROTOCOL is 1")
+        } else if let Some(spec) = self.over_others().find(has) {
+            let number = spec.wire().number;
+            format!(
+                "{name} is an option of {socket_type} with WIRE_PROTOCOL {number}, set before it"
+            )
         } else {
-            format!("{name} is an option of {socket_type} with WIRE_PROTOCOL 1, set before it")
+            let (standard, number) = (wires::standard().name, self.wire().number);
+            format!(
+                "{name} is an option of {socket_type} over {standard}, but WIRE_PROTOCOL is {number}"
+            )
         };
         Err(Error::with(ErrorKind::Invalid, text))
     }
@@ -153,8 +174,30 @@ impl OptionRow {
         let has = |spec: &PatternSpec| spec.options.contains(&self.id);
         let specs = PATTERNS.iter();
         specs
-            .filter(|spec| has(spec) || spec.over_sp().is_some_and(has))
+            .filter(|spec| has(spec) || spec.over_others().any(has))
             .map(|spec| spec.socket_type)
             .collect()
     }
 }
+
+/// The patterns of ZeroMQ's types over those wire protocols for which [`OVER_OTHERS`] has none. They send the same parts.
+static DERIVED: LazyLock<Vec<PatternSpec>> = LazyLock::new(|| {
+    let types = WIRES.iter().filter_map(|wire| {
+        let has_parts = wire.form.as_ref()?.has_parts;
+        Some(wire.types.iter().map(move |own| (*own, has_parts)))
+    });
+    let derived = types.flatten().filter_map(|(own, has_parts)| {
+        let mut written = OVER_OTHERS.iter().chain(PATTERNS);
+        if written.any(|spec| spec.socket_type == own) {
+            return None;
+        }
+        let mut patterns = PATTERNS.iter().copied();
+        let base = patterns.find(|spec| spec.socket_type.name() == own.name())?;
+        // Of other patterns, nothing would keep the parts apart.
+        (has_parts || base.single_part).then_some(PatternSpec {
+            socket_type: own,
+            ..*base
+        })
+    });
+    derived.collect()
+});

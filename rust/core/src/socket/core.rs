@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, HashSet, VecDeque};
 use std::time::Duration;
 
 use zeroxide_proto::socket_type::SocketType;
+use zeroxide_proto::wires::WireSpec;
 use zeroxide_queue::exclusive::{self, Exclusive, Serve};
 use zeroxide_queue::mpsc::Batch;
 
@@ -36,7 +37,7 @@ pub(super) struct Core {
     pub(super) serial: u64,
     pub(super) spec: &'static PatternSpec,
     /// The pattern of the same type that WIRE_PROTOCOL has put in its place. Both send and receive alike.
-    over_sp: OnceLock<&'static PatternSpec>,
+    over_other: OnceLock<&'static PatternSpec>,
     pub(super) registry: Arc<Registry>,
     pub(super) signal: Signal,
     phase: PhaseCell,
@@ -122,7 +123,7 @@ impl Core {
             me: me.clone(),
             serial: registry.next_socket(),
             spec,
-            over_sp: OnceLock::new(),
+            over_other: OnceLock::new(),
             registry: registry.clone(),
             signal: Signal::new(),
             phase: PhaseCell::new(),
@@ -169,28 +170,33 @@ impl Core {
     }
 
     pub(super) fn spec(&self) -> &'static PatternSpec {
-        self.over_sp.get().copied().unwrap_or(self.spec)
+        self.over_other.get().copied().unwrap_or(self.spec)
     }
 
-    /// Makes the socket speak the scalability protocols, or checks that it speaks ZMTP.
+    /// Makes the socket speak this wire protocol, or checks that it does.
     ///
     /// # Errors
     /// `Invalid` if its type does not, or if it is too late for a change.
-    pub(super) fn speak(&self, state: &mut State, sp: bool) -> Result<()> {
+    pub(super) fn speak(&self, state: &mut State, wire: &WireSpec) -> Result<()> {
         let socket_type = self.spec.socket_type;
-        if sp == self.spec().socket_type.is_sp() {
+        let current = self.spec().wire();
+        if wire == current {
             return Ok(());
         }
         let invalid = |text: String| Err(Error::with(ErrorKind::Invalid, text));
-        if !sp {
+        if !current.is_default() {
+            let verb = if wire.is_default() {
+                "return"
+            } else {
+                "change"
+            };
             return invalid(format!(
-                "this {socket_type} socket speaks the scalability protocols, and cannot return to ZMTP"
+                "this {socket_type} socket speaks {}, and cannot {verb} to {}",
+                current.title, wire.title
             ));
         }
-        let Some(spec) = self.spec.over_sp() else {
-            return invalid(format!(
-                "the scalability protocols have no {socket_type} socket"
-            ));
+        let Some(spec) = self.spec.over(wire) else {
+            return invalid(format!("{} have no {socket_type} socket", wire.title));
         };
         let is_used = !state.endpoints.is_empty() || !state.origins.is_empty();
         if is_used || state.pattern.topics().is_some_and(|topics| topics > 0) {
@@ -199,7 +205,7 @@ impl Core {
             );
         }
         // It is set only here, under the lock.
-        let _ = self.over_sp.set(spec);
+        let _ = self.over_other.set(spec);
         state.pattern = (spec.new)();
         Arc::make_mut(&mut state.options).pattern = spec.facts();
         for id in spec.options {

@@ -103,9 +103,11 @@ fn subscribed(core: &Core, state: &mut State, topic: &[u8]) -> Result<usize> {
     let Some(mut ids) = state.pattern.subscribed(&mut state.pipes, topic) else {
         let socket_type = core.spec().socket_type;
         let name = socket_type.name();
-        let text = if socket_type.is_sp() {
+        let wire = core.spec().wire();
+        let text = if !wire.is_default() {
             format!(
-                "a {name} socket with WIRE_PROTOCOL 1 does not learn of subscriptions; wait for connected peers"
+                "a {name} socket with WIRE_PROTOCOL {} does not learn of subscriptions; wait for connected peers",
+                wire.number
             )
         } else {
             format!("a {name} socket has no subscribers; only PUB, XPUB and RADIO sockets do")

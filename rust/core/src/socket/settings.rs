@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use zeroxide_proto::wires;
+
 use super::Socket;
 use super::core::State;
 use crate::error::{Error, ErrorKind, Result};
@@ -22,8 +24,10 @@ impl Socket {
         let row = core.registry.mechanisms.row(id)?;
         core.spec().check_option(&row)?;
         core.check_spill_option(id)?;
-        if let (ids::WIRE_PROTOCOL, Value::Int(sp @ (0 | 1))) = (id, value) {
-            core.speak(&mut state, *sp == 1)?;
+        if let (ids::WIRE_PROTOCOL, Value::Int(number)) = (id, value)
+            && let Some(wire) = wires::numbered(*number)
+        {
+            core.speak(&mut state, wire)?;
         }
         Arc::make_mut(&mut state.options).set_row(&row, value)?;
         if let Some(option) = core.spec().option(id, value) {

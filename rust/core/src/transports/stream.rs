@@ -5,7 +5,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use socket2::{SockAddr, SockRef};
-use zeroxide_proto::sp::Mapping;
+use zeroxide_proto::wires::Mapping;
 
 use super::layers::{Layer, Layers};
 use super::{descriptor_id, endpoint, probing};

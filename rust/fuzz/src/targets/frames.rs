@@ -3,7 +3,7 @@
 
 use std::time::Instant;
 
-use zeroxide_proto::sp::Mapping;
+use zeroxide_proto::wires::{self, Mapping};
 use zeroxide_proto::{Engine, EngineConfig, Event, FrameKind, SocketType};
 
 use super::Parts;
@@ -86,10 +86,11 @@ fn encode_again(config: &EngineConfig, bytes: &[u8]) {
     }
     let frames = peer::messages(config, bytes);
     let has_controls = frames.iter().any(|frame| frame.kind() != FrameKind::Data);
-    if frames.is_empty() || has_controls && config.socket_type.is_sp() {
+    let has_form = wires::of(config.socket_type).form.is_some();
+    if frames.is_empty() || has_controls && has_form {
         return;
     }
-    let (ours, theirs) = match (config.socket_type.is_sp(), has_controls) {
+    let (ours, theirs) = match (has_form, has_controls) {
         (true, _) => (config.socket_type, config.socket_type),
         (false, false) => (SocketType::Pair, SocketType::Pair),
         (false, true) if config.socket_type.has_groups() => (SocketType::Radio, SocketType::Dish),

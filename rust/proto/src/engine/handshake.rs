@@ -11,7 +11,7 @@ use crate::legacy;
 use crate::mechanisms::{
     self, Cipher, Credentials, Greeted, Local, Mechanism, MechanismConfig, Verdict,
 };
-use crate::sp;
+use crate::wires::Form;
 use bytes::Bytes;
 use std::sync::Arc;
 use zeroize::Zeroizing;
@@ -42,7 +42,7 @@ impl Engine {
         loop {
             let step = match &self.state {
                 State::Greeting(_) => self.greet(),
-                State::Opening => self.open(),
+                State::Opening(form) => self.open(form),
                 State::RoutingId(_) => self.identify(),
                 State::Mechanism(_) => self.negotiate(),
                 State::Traffic | State::Closed => return,
@@ -90,20 +90,21 @@ impl Engine {
         }
     }
 
-    /// Reads the opening of the scalability protocols.
-    fn open(&mut self) -> Step {
+    /// Reads the opening of another wire protocol than ZMTP.
+    fn open(&mut self, form: &'static Form) -> Step {
         let mechanism = self.config.mechanism.spec;
         if *mechanism != *mechanisms::none() || self.config.authenticate {
             return Err(CloseReason::Misconfigured {
                 mechanism: mechanism.name,
-                problem: "the scalability protocols have no security mechanism",
+                problem: "this wire protocol has no security mechanism",
             });
         }
         let input = self.decoder.input();
-        let Some(peer) = sp::parse_opening(self.config.socket_type, input.bytes())? else {
+        let opened = (form.parse_opening)(self.config.socket_type, input.bytes())?;
+        let Some((peer, length)) = opened else {
             return Ok(false);
         };
-        input.skip(sp::OPENING);
+        input.skip(length);
         let info = PeerInfo {
             socket_type: Some(peer),
             ..PeerInfo::default()

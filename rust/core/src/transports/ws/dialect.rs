@@ -3,9 +3,10 @@
 
 use zeroxide_proto::mechanisms;
 use zeroxide_proto::socket_type::SocketType;
-use zeroxide_proto::sp;
+use zeroxide_proto::wires::{self, Form, Mapping, OverWs};
 
 use super::frames::{COMMAND, MORE};
+use crate::error::{Error, ErrorKind, Result};
 use crate::options::Options;
 
 /// The greetings of ZMTP 3 and 1.0, which ZWS does not have.
@@ -28,27 +29,61 @@ pub(in crate::transports) enum Dialect {
     /// ZWS 2.0 without a mechanism: each side sends its routing id first. For the engine, the peer speaks ZMTP 1.0, and
     /// has a type that fits ours, because it does not say which it has.
     Bare(SocketType),
-    /// The scalability protocols, with a socket of this type here.
-    Sp(SocketType),
+    /// Another wire protocol than ZMTP, with a socket of this type here.
+    Other {
+        ours: SocketType,
+        form: &'static Form,
+        over_ws: &'static OverWs,
+    },
 }
 
 impl Dialect {
     /// The protocol of the connections of a socket with these options.
-    pub(super) fn of(options: &Options) -> Dialect {
-        match options.pattern.sp {
-            Some(ours) => Dialect::Sp(ours),
-            None => Dialect::Zws(options.security.mechanism.name, options.socket_type),
+    ///
+    /// # Errors
+    /// `IncompatibleProtocol` if WebSocket does not carry it.
+    pub(super) fn of(options: &Options) -> Result<Dialect> {
+        match options.pattern.other {
+            Some(ours) => Dialect::other(ours),
+            None => Ok(Dialect::Zws(
+                options.security.mechanism.name,
+                options.socket_type,
+            )),
         }
     }
 
-    /// The name of the subprotocol. Over SP, it is the name of the server's type.
+    /// That of a type that speaks another wire protocol than ZMTP.
+    ///
+    /// # Errors
+    /// `IncompatibleProtocol` if WebSocket does not carry it.
+    pub(super) fn other(ours: SocketType) -> Result<Dialect> {
+        let wire = wires::of(ours);
+        let form = wire.form.as_ref();
+        let dialect = form.and_then(|form| {
+            let over_ws = form.over_ws.as_ref()?;
+            Some(Dialect::Other {
+                ours,
+                form,
+                over_ws,
+            })
+        });
+        dialect.ok_or_else(|| {
+            let text = format!(
+                "WebSocket does not carry {}: use tcp or tls+tcp",
+                wire.title
+            );
+            Error::with(ErrorKind::IncompatibleProtocol, text)
+        })
+    }
+
+    /// The name of the subprotocol. It may depend on the type of the server.
     pub(super) fn protocol(self, is_client: bool) -> String {
         match self {
             Dialect::Zws(mechanism, _) => format!("ZWS2.0/{mechanism}"),
             Dialect::Bare(_) => "ZWS2.0".to_owned(),
-            Dialect::Sp(ours) => {
+            Dialect::Other { ours, over_ws, .. } => {
                 let server = if is_client { peer(ours) } else { ours };
-                format!("{}.sp.nanomsg.org", server.name().to_ascii_lowercase())
+                (over_ws.protocol)(server)
             }
         }
     }
@@ -72,7 +107,10 @@ impl Dialect {
 
     /// Whether messages begin with a byte of flags.
     pub(super) fn has_flags(self) -> bool {
-        !matches!(self, Dialect::Sp(_))
+        match self {
+            Dialect::Zws(..) | Dialect::Bare(_) => true,
+            Dialect::Other { form, .. } => form.has_parts,
+        }
     }
 
     /// The peer's part of the handshake that the connection does not have, as the engine expects it.
@@ -93,7 +131,7 @@ impl Dialect {
                 greeting[11] = peer(ours).id();
                 greeting
             }
-            Dialect::Sp(ours) => sp::opening(peer(ours)).to_vec(),
+            Dialect::Other { ours, form, .. } => (form.opening)(peer(ours)),
         }
     }
 
@@ -102,7 +140,7 @@ impl Dialect {
         match self {
             Dialect::Zws(..) => GREETING,
             Dialect::Bare(_) => OLD_GREETING,
-            Dialect::Sp(_) => sp::OPENING,
+            Dialect::Other { ours, form, .. } => (form.opening)(ours).len(),
         }
     }
 
@@ -136,7 +174,11 @@ impl Dialect {
                 }
                 output.push(more);
             }
-            Dialect::Sp(_) => output.extend(size.to_be_bytes()),
+            Dialect::Other { form, .. } => {
+                // No frame is larger than memory.
+                let size = usize::try_from(size).unwrap_or(usize::MAX);
+                (form.put_header)(output, Mapping::Pieces, more != 0, size);
+            }
         }
     }
 
@@ -150,7 +192,7 @@ impl Dialect {
     pub(super) fn end_piece(self, is_last: bool, piece: &mut [u8]) {
         let before = match self {
             Dialect::Zws(..) | Dialect::Bare(_) => 1,
-            Dialect::Sp(_) => 0,
+            Dialect::Other { over_ws, .. } => over_ws.before,
         };
         // In ZMTP 1.0, the flags follow the length, which counts them.
         let Some((length, rest)) = piece[before..].split_first_chunk_mut::<8>() else {
@@ -187,12 +229,18 @@ impl Dialect {
                 };
                 Some((more(*rest.first()?), size.saturating_sub(1)))
             }
-            Dialect::Sp(_) => Some((0, u64::from_be_bytes(*header.first_chunk()?))),
+            Dialect::Other { form, .. } => {
+                // The engine has no faulty header.
+                let header = (form.parse_header)(header, Mapping::Pieces)
+                    .ok()
+                    .flatten()?;
+                Some((if header.more { MORE } else { 0 }, header.size))
+            }
         }
     }
 }
 
-/// The type of the peer. Over SP, each type has one for its peers.
+/// The type of the peer: the first one of those that it may have.
 fn peer(ours: SocketType) -> SocketType {
     ours.peers().first().copied().unwrap_or(ours)
 }

@@ -75,7 +75,7 @@ impl ByteTransport for Ws {
             server,
             scheme: self.scheme,
             path: path.to_owned(),
-            dialect: Dialect::of(options),
+            dialect: Dialect::of(options)?,
         }))
     }
 
@@ -91,6 +91,7 @@ impl ByteTransport for Ws {
         if options.is_raw() {
             return Err(raw("a socket with ROUTER_RAW"));
         }
+        Dialect::of(options)?;
         let (address, _) = split(address);
         if self.is_secure {
             Client::new(address, options)?;
@@ -107,7 +108,7 @@ impl ByteTransport for Ws {
         };
         // A source address is of no interest to the server.
         let host = address.rsplit(';').next().unwrap_or(address);
-        let layer = WsLayer::client(host, path, Dialect::of(options))?;
+        let layer = WsLayer::client(host, path, Dialect::of(options)?)?;
         Ok(Opening {
             stream: stream.with_layer(layer),
             connected,

@@ -468,8 +468,8 @@ fn no_bytes_make_it_panic_or_keep_much() {
 
 /// Two layers of SP after the upgrade, and after the openings.
 fn open_sp(piece: usize) -> (WsLayer, WsLayer) {
-    let mut client = WsLayer::client("localhost:80", "", Dialect::Sp(sp::REQ)).unwrap();
-    let mut server = WsLayer::server("", Dialect::Sp(sp::REP));
+    let mut client = WsLayer::client("localhost:80", "", Dialect::other(sp::REQ).unwrap()).unwrap();
+    let mut server = WsLayer::server("", Dialect::other(sp::REP).unwrap());
     let request = String::from_utf8(client.poll_transmit().to_vec()).unwrap();
     // Both sides name the type of the server, as nng does.
     assert!(
@@ -564,8 +564,8 @@ fn frames_that_sp_does_not_have_are_refused() {
 #[test]
 fn a_server_of_sp_accepts_its_own_type_only() {
     for (dialect, offered) in [
-        (Dialect::Sp(sp::PUB), "ZWS2.0/NULL"),
-        (Dialect::Sp(sp::PUB), "sub.sp.nanomsg.org"),
+        (Dialect::other(sp::PUB).unwrap(), "ZWS2.0/NULL"),
+        (Dialect::other(sp::PUB).unwrap(), "sub.sp.nanomsg.org"),
         (Dialect::Zws("CURVE", SocketType::Dealer), "ZWS2.0"),
     ] {
         let request = upgrade::request("h", "", "dGhlIHNhbXBsZSBub25jZQ==", NULL);

@@ -1,11 +1,36 @@
-//! The scalability protocols of nanomsg and nng: the socket types, and the bytes that open a connection.
+//! The scalability protocols of nanomsg and nng: the socket types, and the bytes of a connection.
 //!
 //! Each type has a number on the wire, which is also its [`id`](SocketType::id). A connection begins with eight bytes
 //! from each side, which contain that number. Messages follow, each with its length. There are no commands, no
 //! properties, no routing ids and no security.
 
+use super::{Form, Header, Mapping, Opened, OverWs, WireSpec, long_length};
 use crate::error::ProtocolError;
 use crate::socket_type::{SocketType, TypeFacts};
+
+/// See the module text.
+pub static SP: WireSpec = WireSpec {
+    name: "SP",
+    title: "the scalability protocols",
+    number: NUMBER,
+    types: &[
+        PAIR, PUB, SUB, REQ, REP, PUSH, PULL, SURVEYOR, RESPONDENT, BUS,
+    ],
+    form: Some(Form {
+        has_parts: false,
+        opening: |socket_type| opening(socket_type).to_vec(),
+        parse_opening,
+        parse_header,
+        put_header,
+        over_ws: Some(OverWs {
+            protocol: |server| format!("{}.sp.nanomsg.org", server.name().to_ascii_lowercase()),
+            before: 0,
+        }),
+    }),
+};
+
+/// The value of WIRE_PROTOCOL.
+const NUMBER: i32 = 1;
 
 /// Exchanges messages with one peer.
 pub const PAIR: SocketType = SocketType::Other(&PAIR_FACTS);
@@ -41,27 +66,15 @@ static BUS_FACTS: TypeFacts = facts("BUS", 0x70, || &[BUS]);
 
 const fn facts(name: &'static str, number: u8, peers: fn() -> &'static [SocketType]) -> TypeFacts {
     TypeFacts {
-        sp: true,
+        wire: NUMBER,
         ..TypeFacts::new(name, number, peers)
     }
 }
 
-/// How a transport carries messages. Of these, ZMTP only has the difference between `Pieces` and the others.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub enum Mapping {
-    /// Each message after its length, as over tcp.
-    #[default]
-    Sized,
-    /// The same, with a type before the length, as over ipc.
-    Typed,
-    /// The same as `Sized`, but a peer may send a message, or a frame of ZMTP, in pieces before it knows the length. Each
-    /// has a long header. The highest bit of its length says that another piece follows. No transport has this on the
-    /// wire. It is for transports with frames of their own, as ws is.
-    Pieces,
-}
-
 /// Bytes that open a connection.
 pub const OPENING: usize = 8;
+/// The only type of message over ipc: the message itself follows.
+const INLINE: u8 = 1;
 
 /// The bytes with which a socket of this type opens a connection.
 pub fn opening(socket_type: SocketType) -> [u8; OPENING] {
@@ -69,15 +82,13 @@ pub fn opening(socket_type: SocketType) -> [u8; OPENING] {
 }
 
 /// The type of the peer that opened the connection with `input`; `None` if its opening is incomplete.
-pub(crate) fn parse_opening(
-    ours: SocketType,
-    input: &[u8],
-) -> Result<Option<SocketType>, ProtocolError> {
+fn parse_opening(ours: SocketType, input: &[u8]) -> Opened {
     let expected = opening(ours);
     let is_number = |at| at == 4 || at == 5;
     for (at, (&got, expected)) in input.iter().zip(expected).enumerate() {
         if got != expected && !is_number(at) {
-            return Err(ProtocolError::NoOpening { at, got });
+            let wire = SP.title;
+            return Err(ProtocolError::NoOpening { wire, at, got });
         }
     }
     let Some(opening) = input.first_chunk::<OPENING>() else {
@@ -86,7 +97,7 @@ pub(crate) fn parse_opening(
     let number = u16::from_be_bytes([opening[4], opening[5]]);
     let known = u8::try_from(number).ok();
     match known.and_then(|number| ours.peer_numbered(number)) {
-        Some(peer) => Ok(Some(peer)),
+        Some(peer) => Ok(Some((peer, OPENING))),
         None => Err(ProtocolError::SocketType {
             ours,
             theirs: named(number),
@@ -96,14 +107,45 @@ pub(crate) fn parse_opening(
 
 /// The name of a type, or its number if it has no name here.
 fn named(number: u16) -> String {
-    const ALL: [SocketType; 10] = [
-        PAIR, PUB, SUB, REQ, REP, PUSH, PULL, SURVEYOR, RESPONDENT, BUS,
-    ];
-    let known = ALL.iter().find(|known| u16::from(known.id()) == number);
+    let known = SP
+        .types
+        .iter()
+        .find(|known| u16::from(known.id()) == number);
     match known {
         Some(known) => known.name().to_owned(),
         None => format!("protocol {number:#06x}"),
     }
+}
+
+/// The header at the front of `data`; `None` if it is incomplete.
+fn parse_header(data: &[u8], mapping: Mapping) -> Result<Option<Header>, ProtocolError> {
+    let typed = mapping == Mapping::Typed;
+    let rest = match data.split_first() {
+        Some((&kind, rest)) if typed => {
+            if kind != INLINE {
+                return Err(ProtocolError::MessageType(kind));
+            }
+            rest
+        }
+        _ => data,
+    };
+    let Some(size) = rest.first_chunk() else {
+        return Ok(None);
+    };
+    Ok(Some(Header {
+        len: size.len() + usize::from(typed),
+        size: long_length(*size)?,
+        more: false,
+        command: false,
+    }))
+}
+
+/// Adds the header of a message.
+fn put_header(output: &mut Vec<u8>, mapping: Mapping, _more: bool, size: usize) {
+    if mapping == Mapping::Typed {
+        output.push(INLINE);
+    }
+    output.extend_from_slice(&(size as u64).to_be_bytes());
 }
 
 #[cfg(test)]
@@ -143,7 +185,7 @@ mod tests {
     fn openings_are_read_to_the_first_wrong_byte() {
         let whole = opening(PUB);
         assert_eq!(whole, *b"\0SP\0\0\x20\0\0");
-        assert_eq!(parse_opening(SUB, &whole), Ok(Some(PUB)));
+        assert_eq!(parse_opening(SUB, &whole), Ok(Some((PUB, OPENING))));
         for end in 0..OPENING {
             assert_eq!(parse_opening(SUB, &whole[..end]), Ok(None));
         }
@@ -157,7 +199,11 @@ mod tests {
             let got = if at == 0 { 0xff } else { got };
             assert_eq!(
                 parse_opening(SUB, input),
-                Err(ProtocolError::NoOpening { at, got })
+                Err(ProtocolError::NoOpening {
+                    wire: SP.title,
+                    at,
+                    got
+                })
             );
         }
     }
@@ -171,5 +217,41 @@ mod tests {
             assert_eq!(error, ProtocolError::SocketType { ours: SUB, theirs });
         }
         assert!(parse_opening(SUB, b"\0SP\0\x01\x20\0\0").is_err());
+    }
+
+    fn header(len: usize, size: u64) -> Result<Option<Header>, ProtocolError> {
+        Ok(Some(Header {
+            len,
+            size,
+            more: false,
+            command: false,
+        }))
+    }
+
+    #[test]
+    fn headers_are_those_of_the_transport_mappings() {
+        let (tcp, ipc) = (b"\0\0\0\0\0\0\x01\x05", b"\x01\0\0\0\0\0\0\x01\x05");
+        assert_eq!(parse_header(tcp, Mapping::Sized), header(8, 261));
+        assert_eq!(parse_header(tcp, Mapping::Pieces), header(8, 261));
+        assert_eq!(parse_header(ipc, Mapping::Typed), header(9, 261));
+        for end in 0..8 {
+            assert_eq!(parse_header(&tcp[..end], Mapping::Sized), Ok(None));
+            assert_eq!(parse_header(&ipc[..end], Mapping::Typed), Ok(None));
+        }
+        assert_eq!(parse_header(&ipc[..8], Mapping::Typed), Ok(None));
+    }
+
+    #[test]
+    fn impossible_headers_are_refused() {
+        let long = b"\x80\0\0\0\0\0\0\0";
+        assert_eq!(
+            parse_header(long, Mapping::Sized),
+            Err(ProtocolError::FrameLength(1 << 63))
+        );
+        // A message in shared memory, which no implementation sends.
+        assert_eq!(
+            parse_header(b"\x02", Mapping::Typed),
+            Err(ProtocolError::MessageType(2))
+        );
     }
 }
