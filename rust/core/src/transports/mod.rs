@@ -5,6 +5,7 @@
 //! transport of either kind is one file and one line in [`TRANSPORTS`].
 
 mod address;
+mod datagrams;
 #[cfg(feature = "fuzzing")]
 pub(crate) mod fuzzing;
 mod inproc;

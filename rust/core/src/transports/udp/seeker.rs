@@ -1,5 +1,5 @@
 //! A connect to a host name. The resolver of the context looks the name up without blocking, and again after a failure;
-//! then a [`Flow`] takes over. Messages wait in the pipe meanwhile.
+//! then [`datagrams`] takes over. Messages wait in the pipe meanwhile.
 
 use std::mem;
 use std::net::SocketAddr;
@@ -7,15 +7,15 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::time::{Duration, Instant};
 
 use socket2::Socket;
-use zeroxide_proto::datagram;
+use zeroxide_proto::datagram::LARGEST;
 
-use super::flow::Flow;
 use super::place::{self, Place};
 use crate::error::Result;
-use crate::monitor::{EventKind, MonitorEvent, Party};
+use crate::monitor::{EventKind, MonitorEvent};
 use crate::resolver::{HostPort, Job};
 use crate::sys::sync::{Arc, Mutex, PoisonError};
 use crate::sys::wake_fd::WakeFd;
+use crate::transports::datagrams;
 use crate::transports::messages::{MessagePipe, MessagePort};
 use crate::transports::worker::{IoWork, IoWorker, Next};
 
@@ -56,7 +56,7 @@ pub(super) fn start(name: HostPort, place: Place, port: MessagePort, now: Instan
     let idle = WakeFd::new()?;
     let waker: Arc<dyn Fn() + Send + Sync> = Arc::new(worker.waker());
     let (wake_seeker, wake_flow) = (waker.clone(), flow.waker());
-    let pipe = port.open_for_datagrams(None, datagram::LARGEST, move || {
+    let pipe = datagrams::open_early(&port, move || {
         wake_seeker();
         wake_flow();
     });
@@ -99,24 +99,15 @@ impl Seeker {
         let options = &self.port.options;
         Some(found.and_then(|found| {
             let target = place::choose(found, options)?;
-            let (socket, target, _) = place::open(&self.place, target, options, datagram::LARGEST)?;
+            let (socket, target, _) = place::open(&self.place, target, options, LARGEST)?;
             Ok((socket, target))
         }))
     }
 
     fn found(&mut self, socket: Socket, target: SocketAddr) {
-        let Some(mut pipe) = self.pipe.take() else {
-            return;
-        };
-        let party = Party::of(Some(pipe.announce(&target.to_string())));
-        let event = MonitorEvent::new(
-            EventKind::Connected,
-            super::id(&socket),
-            self.port.endpoint(),
-        );
-        self.port.emit(event.about(&party));
-        self.flow
-            .start(Flow::sending(socket, pipe, self.port.clone(), party));
+        if let Some(pipe) = self.pipe.take() {
+            datagrams::announce_and_send(&self.flow, socket, pipe, self.port.clone(), target);
+        }
     }
 
     /// Reports a failure. Returns when to try again, if ever.

@@ -1,5 +1,7 @@
 use std::net::SocketAddr;
 
+use socket2::Socket;
+
 use super::*;
 use crate::options::{ContextOptions, Options};
 

@@ -1,4 +1,4 @@
-//! The work of one udp socket in an I/O thread: it sends what is in the pipe, and puts what it receives into the pipe.
+//! The work of one socket for datagrams in an I/O thread: it sends what is in the pipe, and puts what it receives into the pipe.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::io;
