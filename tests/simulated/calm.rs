@@ -39,22 +39,26 @@ pub fn check_routes(members: &mut [Member]) {
 
 /// A socket that sends in turn sends to each of its peers once before it begins again.
 pub fn check_turns(members: &mut [Member]) {
-    for at in 0..members.len() {
-        let takes_turns = [SocketType::Push, SocketType::Dealer, SocketType::Client];
-        if !takes_turns.contains(&members[at].role.kind) {
-            continue;
-        }
-        let peers = connections(&mut members[at]);
-        let numbers: BTreeSet<u32> = (0..peers)
-            .map(|_| {
+    let sends = |at: &usize| sends_in_turn(&members[*at]);
+    let senders: Vec<usize> = (0..members.len()).filter(sends).collect();
+    let peers: Vec<usize> = senders
+        .iter()
+        .map(|&at| connections(&mut members[at]))
+        .collect();
+    let mut numbers = vec![BTreeSet::new(); senders.len()];
+    for round in 0..peers.iter().copied().max().unwrap_or_default() {
+        for (which, &at) in senders.iter().enumerate() {
+            if round < peers[which] {
                 let member = &mut members[at];
                 let sent = member.send_to(None, Wait::Dont);
                 let number = sent.unwrap_or_else(|error| panic!("{member} has no turn: {error:?}"));
-                settle(members);
-                number
-            })
-            .collect();
-        let takers = takers(members[at].life.number, &numbers);
+                numbers[which].insert(number);
+            }
+        }
+        settle(members);
+    }
+    for ((&at, numbers), peers) in senders.iter().zip(&numbers).zip(peers) {
+        let takers = takers(members[at].life.number, numbers);
         let is_fair = takers.len() == peers && takers.values().all(|letters| letters.len() == 1);
         assert!(
             is_fair,
@@ -69,9 +73,9 @@ pub fn check_farewells(pattern: &Pattern, members: &mut Vec<Member>) {
     if pattern.spreads {
         return;
     }
-    let senders = [SocketType::Push, SocketType::Dealer, SocketType::Client];
+    let mut ended = Vec::new();
     for at in (0..members.len()).rev() {
-        if !senders.contains(&members[at].role.kind) {
+        if !sends_in_turn(&members[at]) {
             continue;
         }
         let mut member = members.remove(at);
@@ -80,7 +84,10 @@ pub fn check_farewells(pattern: &Pattern, members: &mut Vec<Member>) {
         let numbers: BTreeSet<u32> = sent.collect();
         note(format_args!("{member} says farewell with {numbers:?}"));
         member.end(LINGER);
-        settle(members);
+        ended.push((member, numbers));
+    }
+    settle(members);
+    for (member, numbers) in ended {
         let takers = takers(member.life.number, &numbers);
         let arrived: BTreeSet<u32> = takers.into_values().flatten().collect();
         assert!(
@@ -88,6 +95,12 @@ pub fn check_farewells(pattern: &Pattern, members: &mut Vec<Member>) {
             "{member} closed after {numbers:?}, and {arrived:?} arrived"
         );
     }
+}
+
+/// Whether a socket sends to its peers in turn.
+fn sends_in_turn(member: &Member) -> bool {
+    let kinds = [SocketType::Push, SocketType::Dealer, SocketType::Client];
+    kinds.contains(&member.role.kind)
 }
 
 /// The number of connections of a socket.

@@ -70,7 +70,8 @@ fn run() {
     network::heal();
     network::set_weather(plan::calm());
     note("the weather is calm");
-    settle(&mut members);
+    let is_disturbed = members.iter().any(|member| member.life.disturbed);
+    settle_after(&mut members, is_disturbed);
     probe(pattern, &mut members);
     settle(&mut members);
     calm::check_routes(&mut members);
@@ -126,10 +127,14 @@ fn part(a: IpAddr, b: IpAddr, dice: &mut Dice) {
 
 /// Receives until everything has arrived.
 fn settle(members: &mut [Member]) {
+    settle_after(members, false);
+}
+
+/// Receives until everything has arrived, with what is left of sessions whose sockets have left them.
+fn settle_after(members: &mut [Member], mut left: bool) {
     let start = simulation::now();
     let mut quiet = 0;
     let mut before = Vec::new();
-    let mut left = members.iter().any(|member| member.life.disturbed);
     let present: BTreeSet<usize> = members.iter().map(|member| member.role.index).collect();
     while quiet < LOOKS {
         simulation::sleep(LOOK);

@@ -65,6 +65,8 @@ impl Selector {
         key: u64,
         interest: Interest,
     ) -> io::Result<()> {
+        #[cfg(zeroxide_shuttle)]
+        super::simulated::stir();
         Ok(epoll::add(
             &self.fd,
             fd,
@@ -80,6 +82,8 @@ impl Selector {
         key: u64,
         interest: Interest,
     ) -> io::Result<()> {
+        #[cfg(zeroxide_shuttle)]
+        super::simulated::stir();
         Ok(epoll::modify(
             &self.fd,
             fd,

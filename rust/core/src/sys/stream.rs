@@ -12,7 +12,7 @@ use rustix::net::{RecvFlags, SendAncillaryBuffer, SendFlags, Shutdown, SocketFla
 use socket2::{SockAddr, SockRef};
 
 #[cfg(zeroxide_shuttle)]
-use super::simulated::network;
+use super::simulated::{network, stir};
 
 /// The maximum number of slices in one system call.
 const MAX_SLICES: usize = 1024;
@@ -42,6 +42,8 @@ pub(crate) fn recv(fd: BorrowedFd<'_>, buffer: &mut Vec<u8>) -> io::Result<usize
 /// delay them, because further bytes follow at once.
 pub(crate) fn send(fd: BorrowedFd<'_>, slices: &[IoSlice<'_>], more: bool) -> io::Result<usize> {
     let slices = &slices[..slices.len().min(MAX_SLICES)];
+    #[cfg(zeroxide_shuttle)]
+    stir();
     let mut flags = SendFlags::NOSIGNAL | SendFlags::DONTWAIT;
     flags.set(SendFlags::MORE, more);
     let sent = match slices {
@@ -230,6 +232,8 @@ pub(crate) fn peer(fd: BorrowedFd<'_>) -> io::Result<SockAddr> {
 
 /// Closes the sending direction.
 pub(crate) fn shutdown_write(fd: BorrowedFd<'_>) -> io::Result<()> {
+    #[cfg(zeroxide_shuttle)]
+    stir();
     Ok(rustix::net::shutdown(fd, Shutdown::Write)?)
 }
 

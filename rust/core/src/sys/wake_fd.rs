@@ -22,6 +22,8 @@ impl WakeFd {
 
     /// Makes it readable.
     pub(crate) fn signal(&self) {
+        #[cfg(zeroxide_shuttle)]
+        super::simulated::stir();
         // A write fails only if the counter is full, and then the descriptor is readable already.
         let _ = retry_on_intr(|| write(&self.fd, &1_u64.to_ne_bytes()));
     }

@@ -17,7 +17,7 @@ pub mod network;
 mod schedule;
 pub(crate) mod thread;
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::fmt::Write;
 use std::time::{Duration, Instant};
 use std::{mem, ptr};
@@ -42,10 +42,14 @@ const TICKS: [Duration; 4] = [
 const LEAP: Duration = Duration::from_millis(2);
 /// The time by which every schedule ends. Timers that look after a connection would hide a lost wake-up otherwise.
 const LIFE: Duration = Duration::from_secs(600);
+/// Once in this many turns, the kernel is asked even if no call has been noted since the turn before.
+const UNNOTED: usize = 16;
 
 std::thread_local! {
     /// One for each thread of the system, since each explores on its own.
     static WORLD: RefCell<World> = RefCell::new(World::new(0));
+    /// A descriptor or the network may have changed since the kernel was asked.
+    static STIRRED: Cell<bool> = const { Cell::new(true) };
 }
 
 struct World {
@@ -65,6 +69,10 @@ struct World {
     /// See [`LEAP`].
     leap: Duration,
     network: Network,
+    /// When the network has more to do.
+    due: Option<Instant>,
+    /// The last turn woke no thread, and none could run.
+    is_still: bool,
 }
 
 struct Sleeper {
@@ -169,6 +177,11 @@ fn is_any_ready(polled: &mut [PollFd<'_>]) -> bool {
     poll(polled, Some(&at_once)).map_or(true, |ready| ready > 0)
 }
 
+/// A program has made a call that may make descriptors ready. Calls that close descriptors are not noted.
+pub(super) fn stir() {
+    STIRRED.set(true);
+}
+
 /// The calling thread sleeps until it is woken or the deadline passes.
 fn rest(awaits: Awaits, deadline: Option<Instant>) -> Woken {
     let number = WORLD.with_borrow_mut(|world| world.enter(awaits, deadline));
@@ -196,6 +209,7 @@ fn serve() {
 impl World {
     fn new(seed: u64) -> World {
         let start = Instant::now();
+        stir();
         World {
             seed,
             random: Random::new(!seed),
@@ -208,6 +222,8 @@ impl World {
             digest: 0,
             leap: LEAP,
             network: Network::new(),
+            due: None,
+            is_still: false,
         }
     }
 
@@ -280,23 +296,54 @@ impl World {
 
     /// Looks at the network, at descriptors and at deadlines, and returns the threads that it woke.
     fn turn(&mut self) -> Vec<Thread> {
+        let woken = self.look();
+        let woken = match woken.is_empty() {
+            true => self.pass_time(),
+            false => woken,
+        };
+        self.is_still = self.idle && woken.is_empty();
+        woken
+    }
+
+    /// Looks at the network and at descriptors. Most of the time of a schedule was spent in asking the kernel in every turn,
+    /// so it is asked only if its answers may have changed.
+    fn look(&mut self) -> Vec<Thread> {
+        let is_noted = STIRRED.replace(false);
+        let may_differ = match self.idle {
+            // What no call has noted is found when every thread waits.
+            true => !self.is_still,
+            false => self.random.below(UNNOTED) == 0,
+        };
+        if !is_noted && !may_differ {
+            return match self.due.is_some_and(|due| due <= self.now) && self.pump() {
+                true => self.wake_ready(),
+                false => Vec::new(),
+            };
+        }
         let mut polled = self.network.polled();
         let links = polled.len();
         polled.extend(self.polled());
         is_any_ready(&mut polled);
         let answers: Vec<PollFlags> = polled.iter().map(PollFd::revents).collect();
         self.network.note(&answers[..links]);
-        let (due, moved) = self.network.pump(&mut self.random, self.now);
-        let woken = match moved {
+        match self.pump() {
             true => self.wake_ready(),
             false => self.wake_by(&answers[links..]),
-        };
-        if !woken.is_empty() {
-            return woken;
         }
+    }
+
+    /// Moves what is due in the network. Returns whether descriptors have changed.
+    fn pump(&mut self) -> bool {
+        let moved;
+        (self.due, moved) = self.network.pump(&mut self.random, self.now);
+        moved
+    }
+
+    /// The time advances, to the next deadline if no thread can run. Returns the threads that it wakes.
+    fn pass_time(&mut self) -> Vec<Thread> {
         if self.idle && self.threads > 0 {
             let deadlines = self.sleepers.iter().filter_map(|sleeper| sleeper.deadline);
-            let deadlines = deadlines.chain(due);
+            let deadlines = deadlines.chain(self.due);
             let soon = |at: &Instant| *at < self.start + LIFE;
             let earliest = deadlines.min().filter(soon);
             let earliest = earliest.unwrap_or_else(|| panic!("{}", self.stuck()));

@@ -25,7 +25,7 @@ use socket2::{Domain, SockAddr, Socket, Type};
 
 pub use self::flow::Stream;
 use self::flow::{Flow, fill};
-use super::{Random, WORLD};
+use super::{Random, WORLD, stir};
 
 /// The first port that the network chooses.
 const FIRST_PORT: u16 = 50_000;
@@ -36,6 +36,11 @@ const RETRY: Duration = Duration::from_secs(1);
 const RETRIES: u32 = 30;
 /// The buffers of a socket: one of these.
 const BUFFERS: [usize; 3] = [2304, 8192, 40_000];
+/// Half of the pieces are longer than the weather says: by these powers of two, up to this length. Long messages would
+/// take thousands of pieces otherwise.
+const LONGER: [u32; 4] = [0, 0, 4, 8];
+/// See [`LONGER`].
+const LONGEST: usize = 1 << 13;
 
 /// How the network behaves.
 #[derive(Clone, Copy, Debug)]
@@ -44,7 +49,7 @@ pub struct Weather {
     pub latency: Duration,
     /// See `latency`.
     pub jitter: Duration,
-    /// Bytes travel in pieces of up to this many.
+    /// Bytes travel in pieces of up to this many; some are longer.
     pub piece: usize,
     /// How many bytes a direction of a connection carries at once.
     pub window: usize,
@@ -66,6 +71,8 @@ pub(super) struct Network {
     over: BTreeMap<RawFd, Over>,
     /// Of connections that are over.
     streams: Vec<Stream>,
+    /// Room for one piece.
+    room: Vec<u8>,
     /// A socket has changed since the kernel was asked.
     moved: bool,
 }
@@ -332,6 +339,7 @@ struct Now<'a> {
 }
 
 fn with<T>(work: impl FnOnce(&mut Network, &mut Now<'_>) -> T) -> T {
+    stir();
     WORLD.with_borrow_mut(|world| {
         let mut now = Now {
             random: &mut world.random,
@@ -363,6 +371,7 @@ impl Network {
             ends: BTreeMap::new(),
             over: BTreeMap::new(),
             streams: Vec::new(),
+            room: Vec::new(),
             moved: false,
         }
     }
@@ -527,10 +536,11 @@ impl Network {
             };
             let flow = &mut link.flows[side];
             while flow.has_room(self.weather.window) {
-                let piece = 1 + random.below(self.weather.piece);
+                let longest = self.weather.longest(random);
+                let piece = 1 + random.below(longest);
                 let at = self.arrival(random, now);
                 self.moved = true;
-                if !flow.take(from.as_fd(), piece, at) {
+                if !flow.take(from.as_fd(), piece, at, &mut self.room) {
                     break;
                 }
             }
@@ -538,7 +548,8 @@ impl Network {
                 self.moved = true;
                 link.heard = now;
             }
-            outcome.due = [outcome.due, flow.due()].into_iter().flatten().min();
+            let more = flow.has_room(self.weather.window).then_some(now);
+            outcome.due = [outcome.due, flow.due(), more].into_iter().flatten().min();
         }
         let is_over = |side: usize| link.flows[side].is_over();
         if link.flows[0].is_refused || link.flows[1].is_refused {
@@ -583,6 +594,14 @@ impl Network {
             self.streams.push(link.stream(side));
         }
         link.ends = [End::default(), End::default()];
+    }
+}
+
+impl Weather {
+    /// The length of the next piece at most.
+    fn longest(&self, random: &mut Random) -> usize {
+        let longer = self.piece << LONGER[random.below(LONGER.len())];
+        longer.min(LONGEST.max(self.piece))
     }
 }
 

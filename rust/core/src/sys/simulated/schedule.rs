@@ -15,6 +15,8 @@ pub(super) struct Seeds {
     done: u64,
     random: Random,
     way: Way,
+    /// The threads that can run. It keeps its room.
+    runnable: Vec<TaskId>,
     /// The kernel thread runs once in this many switches, even if others can.
     notice: usize,
 }
@@ -41,6 +43,7 @@ impl Seeds {
             done: 0,
             random: Random::new(0),
             way: Way::Any,
+            runnable: Vec::new(),
             notice: 1,
         }
     }
@@ -77,7 +80,8 @@ impl Scheduler for Seeds {
         is_yielding: bool,
     ) -> Option<TaskId> {
         // Others are parked: a wait of a real thread also ends without a reason, but no word is said for nothing here.
-        let mut runnable = Vec::with_capacity(tasks.len());
+        let runnable = &mut self.runnable;
+        runnable.clear();
         let mut kernel = None;
         for task in tasks.iter().filter(|task| task.runnable()) {
             match usize::from(task.id()) {
@@ -91,7 +95,7 @@ impl Scheduler for Seeds {
         } else {
             let current = current.filter(|current| runnable.contains(current));
             let random = &mut self.random;
-            Some(self.way.next(&runnable, current, is_yielding, random))
+            Some(self.way.next(runnable, current, is_yielding, random))
         };
         WORLD.with_borrow_mut(|world| {
             world.idle = idle;

@@ -67,19 +67,27 @@ impl Flow {
 
     /// Reads up to `piece` bytes from the sender, which arrive `at` that time or after those before them. Returns whether there
     /// may be more.
-    pub(super) fn take(&mut self, from: BorrowedFd<'_>, piece: usize, at: Instant) -> bool {
+    pub(super) fn take(
+        &mut self,
+        from: BorrowedFd<'_>,
+        piece: usize,
+        at: Instant,
+        room: &mut Vec<u8>,
+    ) -> bool {
         let at = self.last.map_or(at, |last| last.max(at));
-        let mut bytes = vec![0; piece];
-        match recv(from, &mut bytes[..], RecvFlags::DONTWAIT) {
+        if room.len() < piece {
+            room.resize(piece, 0);
+        }
+        match recv(from, &mut room[..piece], RecvFlags::DONTWAIT) {
             Ok((0, _)) => {
                 self.is_finished = true;
                 self.end = Some(at);
             }
             Ok((count, _)) => {
-                bytes.truncate(count);
-                self.written.extend_from_slice(&bytes);
+                let bytes = &room[..count];
+                self.written.extend_from_slice(bytes);
                 self.bytes += count;
-                self.transit.push_back((at, bytes));
+                self.transit.push_back((at, bytes.to_vec()));
                 self.last = Some(at);
                 return true;
             }
