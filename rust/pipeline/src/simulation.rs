@@ -8,6 +8,8 @@
 //! | sinks and readers | the messages, and how the log answers them | the programs |
 //! | disks | nothing below the calls to the file system | [`zeroxide_log::disk::simulated`] |
 
+#[cfg(test)]
+mod cases;
 mod makers;
 mod model;
 mod readers;

@@ -51,11 +51,20 @@ pub struct Faults {
     pub is_full: bool,
 }
 
+/// An operation that fails.
+struct Failing {
+    act: Act,
+    /// The number of operations of this kind before it.
+    before: u64,
+    error: fn() -> io::Error,
+}
+
 /// A machine with one disk and one process.
 #[derive(Default)]
 struct Machine {
     nodes: Nodes,
     faults: Faults,
+    failing: Vec<Failing>,
     /// The number of changes until it stops, and how.
     stop: Option<(u64, Stop)>,
     stopped: Option<Stop>,
@@ -115,6 +124,16 @@ pub fn is_alive() -> bool {
 /// Chooses the faults of a machine's disk.
 pub fn set_faults(machine: &str, faults: Faults) {
     with(machine, |_, machine| machine.faults = faults);
+}
+
+/// Lets one operation of a machine fail: the one of this kind that comes after `after` others of it.
+pub fn fail_at(machine: &str, act: Act, after: u64) {
+    with(machine, |_, machine| machine.fail(act, after, broken));
+}
+
+/// The same, because the disk is full.
+pub fn fill_at(machine: &str, act: Act, after: u64) {
+    with(machine, |_, machine| machine.fail(act, after, full));
 }
 
 /// Stops a machine at its change number `after` from now on.
@@ -229,10 +248,14 @@ fn split(path: &Path) -> io::Result<(String, Vec<String>)> {
 
 /// The kind of an operation, for faults.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Act {
+pub enum Act {
+    /// Reading a file or a folder.
     Read,
+    /// Writing to a file, or changing its length.
     Write,
+    /// Syncing a file or a folder.
     Sync,
+    /// Creating, renaming or removing.
     Name,
 }
 
@@ -260,6 +283,9 @@ impl Machine {
             }
             *left -= 1;
         }
+        if let Some(error) = self.failing(act) {
+            return Outcome::Fails(error);
+        }
         let rate = self.faults.one_in;
         // Reads are frequent, and fail rarely.
         let rate = if act == Act::Read { rate * 8 } else { rate };
@@ -268,6 +294,20 @@ impl Machine {
             return Outcome::Fails(if is_about_room { full() } else { broken() });
         }
         Outcome::Done
+    }
+
+    fn fail(&mut self, act: Act, before: u64, error: fn() -> io::Error) {
+        self.failing.push(Failing { act, before, error });
+    }
+
+    /// The error of an operation that was chosen to fail.
+    fn failing(&mut self, act: Act) -> Option<io::Error> {
+        let mut failing = self.failing.iter();
+        let due = failing.position(|failing| failing.act == act && failing.before == 0);
+        for failing in self.failing.iter_mut().filter(|failing| failing.act == act) {
+            failing.before = failing.before.saturating_sub(1);
+        }
+        due.map(|due| (self.failing.remove(due).error)())
     }
 
     fn check(&self) -> io::Result<()> {

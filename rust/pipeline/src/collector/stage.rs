@@ -393,6 +393,9 @@ fn refuse(path: &Path, error: &io::Error) -> Refusal {
     Refusal::new(code, 0, format!("{}: {error}", path.display()))
 }
 
+#[cfg(all(test, zeroxide_disk))]
+mod cases;
+
 #[cfg(test)]
 mod tests {
     use std::fs;

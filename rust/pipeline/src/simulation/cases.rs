@@ -1,0 +1,271 @@
+//! Single faults that the simulation has found, each played on purpose.
+
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use zeroxide_log::LogConfig;
+use zeroxide_log::disk::simulated::{self, Act, Stop};
+
+use super::model::{Name, batch_of};
+use crate::collector::Config;
+use crate::collector::simulated::{Answer, Appending, Served, Work};
+use crate::link::Change;
+use crate::producer::encoded;
+use crate::producer::simulated::{Sending, Wire};
+use crate::wire::{Attempt, Code, Reply, Request, Won};
+
+const COLLECTOR: &str = "collector";
+const PRODUCER: &str = "producer";
+const SEEDS: u64 = 30;
+
+fn begin(seed: u64) -> Served {
+    simulated::begin(seed, false);
+    simulated::enter(COLLECTOR);
+    simulated::restart(COLLECTOR);
+    let mut config = Config::new(PathBuf::from("/collector/log"));
+    config.log = LogConfig {
+        segment_bytes: 1500,
+        ..LogConfig::default()
+    };
+    Served::open(config).unwrap()
+}
+
+fn work(served: &mut Served, all: &[Work]) {
+    simulated::enter(COLLECTOR);
+    all.iter().for_each(|work| served.work(*work));
+}
+
+fn append(served: &mut Served, number: u64) -> Appending {
+    let value = Name::row("local", number).value(0);
+    let appending = served.append(vec![batch_of(&[value])]);
+    work(served, &[Work::Serve]);
+    appending
+}
+
+/// A write fails, and the log cannot be opened again, because the disk is full.
+fn lose_the_log(served: &mut Served) {
+    // Rows that are not on disk are cut off when the log is opened again, after the lock was written.
+    append(served, 99);
+    simulated::fail_at(COLLECTOR, Act::Write, 0);
+    append(served, 100);
+    simulated::fill_at(COLLECTOR, Act::Write, 2);
+    work(served, &[Work::Retry]);
+    let why = served.obstacle().unwrap();
+    assert!(why.contains("os error 28"), "{why}");
+}
+
+/// A producer with its connection.
+struct Program {
+    sending: Sending,
+    wire: Wire,
+    route: Bytes,
+    now: Instant,
+}
+
+impl Program {
+    fn start(run: u64) -> Program {
+        simulated::enter(PRODUCER);
+        simulated::restart(PRODUCER);
+        let (wire, now) = (Wire::default(), Instant::now());
+        let dir = Path::new("/producer/spool");
+        let sending = Sending::open("p", Some(dir), false, wire.clone(), now).unwrap();
+        Program {
+            sending,
+            wire,
+            route: format!("p/{run}").into(),
+            now,
+        }
+    }
+
+    fn push(&mut self, number: u64) {
+        simulated::enter(PRODUCER);
+        let value = Name::row("p", number).value(0);
+        self.sending.push(&batch_of(&[value]));
+        assert!(self.sending.keep(self.now));
+    }
+
+    fn connect(&mut self) {
+        self.wire.ends().changes.push_back(Change::Up);
+    }
+
+    fn stop(self, stop: Stop) {
+        simulated::stop(PRODUCER, stop);
+    }
+
+    /// Carries messages in both directions until nothing has happened for a while.
+    fn converse(&mut self, served: &mut Served) {
+        for _ in 0..20 {
+            self.now += Duration::from_secs(5);
+            simulated::enter(PRODUCER);
+            self.sending.converse(self.now);
+            let mut ends = self.wire.ends();
+            if std::mem::take(&mut ends.is_reopened) {
+                ends.changes.push_back(Change::Up);
+            }
+            let requests = std::mem::take(&mut ends.to_collector);
+            drop(ends);
+            simulated::enter(COLLECTOR);
+            for request in requests {
+                served.handle(&self.route, request);
+            }
+            work(served, &[Work::Serve, Work::Sync, Work::Serve]);
+            for (route, id, reply) in served.replies() {
+                if route == self.route {
+                    self.wire.ends().to_producer.push_back(reply.encode(id));
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn rows_in_the_place_of_rows_that_were_sent_and_lost_are_sent() {
+    let mut lost = 0;
+    for seed in 0..SEEDS {
+        let mut served = begin(seed);
+        let mut first = Program::start(1);
+        first.connect();
+        for number in 0..2 {
+            first.push(number);
+        }
+        first.converse(&mut served);
+        assert_eq!(served.reader().bounds().1, 2);
+        first.stop(Stop::Power);
+        let mut second = Program::start(2);
+        if !second.sending.left.is_empty() {
+            continue;
+        }
+        lost += 1;
+        for number in 2..4 {
+            second.push(number);
+        }
+        second.stop(Stop::Kill);
+        let mut third = Program::start(3);
+        assert_eq!(third.sending.left.len(), 2);
+        third.connect();
+        third.converse(&mut served);
+        assert_eq!(third.sending.waiting(), 0);
+        assert_eq!(served.reader().bounds().1, 4, "seed {seed}");
+    }
+    assert!(lost > 0);
+}
+
+#[test]
+fn the_end_of_an_earlier_openings_sync_does_not_count() {
+    let mut served = begin(0);
+    // A sync begins, a write fails meanwhile, and the log is opened again before the sync has ended.
+    append(&mut served, 0);
+    simulated::fail_at(COLLECTOR, Act::Write, 0);
+    append(&mut served, 1);
+    assert!(served.obstacle().is_some());
+    work(&mut served, &[Work::Retry]);
+    assert_eq!(served.obstacle(), None);
+    let later = append(&mut served, 2);
+    work(&mut served, &[Work::Sync, Work::Serve]);
+    assert_eq!(served.obstacle(), None);
+    work(&mut served, &[Work::Sync, Work::Serve]);
+    assert!(matches!(later.poll(), Answer::Appended(_)));
+}
+
+#[test]
+fn requests_that_come_while_the_log_has_failed_hold_up_no_later_ones() {
+    let mut served = begin(0);
+    let hello = || Request::Hello {
+        producer: "p".to_owned(),
+        epoch: simulated::time(),
+        next_seq: 0,
+    };
+    let route = Bytes::from_static(b"p");
+    served.handle(&route, hello().encode(1));
+    for number in 0..10 {
+        append(&mut served, number);
+    }
+    simulated::fail_at(COLLECTOR, Act::Write, 0);
+    append(&mut served, 10);
+    work(&mut served, &[Work::Sync, Work::Serve]);
+    // It says hello again, and the log knows its epoch.
+    served.handle(&route, hello().encode(2));
+    work(&mut served, &[Work::Retry]);
+    assert_eq!(served.obstacle(), None);
+    let later = append(&mut served, 11);
+    for _ in 0..2 {
+        work(&mut served, &[Work::Sync, Work::Serve]);
+    }
+    assert!(matches!(later.poll(), Answer::Appended(_)));
+}
+
+#[test]
+fn a_log_that_could_not_be_opened_on_a_full_disk_is_opened_later() {
+    let mut served = begin(0);
+    lose_the_log(&mut served);
+    work(&mut served, &[Work::Retry]);
+    assert_eq!(served.obstacle(), None);
+    let later = append(&mut served, 1);
+    for _ in 0..2 {
+        work(&mut served, &[Work::Sync, Work::Serve]);
+    }
+    assert!(matches!(later.poll(), Answer::Appended(_)));
+}
+
+#[test]
+fn a_published_batch_does_not_count_as_missing_while_the_log_is_not_open() {
+    let mut served = begin(0);
+    let attempt = Attempt {
+        partition: 0,
+        attempt: 1,
+    };
+    let stage = Request::Stage {
+        query: "q".to_owned(),
+        batch: 1,
+        attempt,
+        part: 0,
+        rows: encoded(&batch_of(&[Name::row("q", 1).value(0)])),
+    };
+    let publish = || Request::Publish {
+        query: "q".to_owned(),
+        batch: 1,
+        won: vec![Won { attempt, parts: 1 }],
+    };
+    let route = Bytes::from_static(b"q");
+    let ask = |served: &mut Served, request: Request| {
+        simulated::enter(COLLECTOR);
+        served.handle(&route, request.encode(1));
+        for _ in 0..3 {
+            work(
+                served,
+                &[
+                    Work::Stage,
+                    Work::Prepare,
+                    Work::Serve,
+                    Work::Sync,
+                    Work::Serve,
+                ],
+            );
+        }
+        let (_, _, reply) = served.replies().pop().unwrap();
+        reply
+    };
+    assert!(matches!(ask(&mut served, stage), Reply::Staged));
+    assert!(matches!(
+        ask(&mut served, publish()),
+        Reply::Published { already: false, .. }
+    ));
+    lose_the_log(&mut served);
+    let refused = ask(&mut served, publish());
+    assert!(
+        matches!(
+            refused,
+            Reply::Refused {
+                code: Code::Full,
+                ..
+            }
+        ),
+        "{refused:?}"
+    );
+    work(&mut served, &[Work::Retry]);
+    assert!(matches!(
+        ask(&mut served, publish()),
+        Reply::Published { already: true, .. }
+    ));
+}
