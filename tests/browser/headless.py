@@ -76,6 +76,11 @@ class Browser:
             time.sleep(0.02)
         return value
 
+    def until_equal(self, script: str, expected: object, timeout: float = 60.0) -> None:
+        """Runs a script until its result is this one."""
+        # A method such as `(1).__eq__` would be true of None: it returns NotImplemented.
+        self.until(script, lambda value: value == expected, timeout)
+
     def looks(self) -> Iterator[str]:
         """Turns the window into a wide and a narrow one, light and dark, and names each."""
         for width, height in SIZES:

@@ -68,7 +68,7 @@ def bound(context, transport, identity):
 
 
 def until(page, script, expected):
-    page.until(f"return {script}", expected.__eq__, PATIENCE)
+    page.until_equal(f"return {script}", expected, PATIENCE)
 
 
 @a_cell("PUB SUB")

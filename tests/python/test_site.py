@@ -72,7 +72,7 @@ def test_pages_are_accessible(site: Path, page: str) -> None:
                 "return document.readyState == 'complete' && document.body.dataset.mdColorScheme"
             )
             scheme = "slate" if look.endswith("dark") else "default"
-            browser.until(ready, scheme.__eq__)
+            browser.until_equal(ready, scheme)
             browser.until("return !document.querySelector('pre:not(:has(nav))')", bool)
             assert browser.faults() == [], look
     finally:

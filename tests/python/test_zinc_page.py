@@ -67,7 +67,7 @@ def test_two_browsers_edit_one_document_while_the_host_is_killed(cluster, browse
     one.open(cluster[0].url)
     other.open(cluster[-1].url)
     for browser in browsers:
-        browser.until("return open && status?.members.length", (5).__eq__, PATIENCE)
+        browser.until_equal("return open && status?.members.length", 5, PATIENCE)
     words = [[f"[{name} {number}]\n" for number in range(150)] for name in ("one", "two 🎈")]
     one.run(TYPE % (json.dumps(words[0]), "false"))
     other.run(TYPE % (json.dumps(words[1]), "true"))
@@ -80,7 +80,7 @@ def test_two_browsers_edit_one_document_while_the_host_is_killed(cluster, browse
         browser.until("return window.typed", bool, PATIENCE)
         browser.until(IS_QUIET, bool, PATIENCE)
     text = one.run("return area.value")
-    other.until("return area.value", text.__eq__, PATIENCE)
+    other.until_equal("return area.value", text, PATIENCE)
     # Each word is there once, and the caret stayed behind the last one, so they are in order.
     for typed in words:
         assert [text.count(word) for word in typed] == [1] * len(typed)

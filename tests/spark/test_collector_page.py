@@ -44,7 +44,7 @@ def test_the_page_shows_what_the_collector_does(collector, browser):
             client.commit("<b>reports</b>", 400)
         browser.open(server.endpoint + "/")
         state = "return document.querySelector('#state').className"
-        browser.until(state, "fine".__eq__)
+        browser.until_equal(state, "fine")
         assert "rows in the log1,000" in browser.text("#facts")
         # A name is shown as text and never becomes markup.
         assert browser.text("#groups") == "<b>reports</b>400600"
@@ -56,7 +56,7 @@ def test_the_page_shows_what_the_collector_does(collector, browser):
         SCREENSHOT.parent.mkdir(parents=True, exist_ok=True)
         browser.screenshot(SCREENSHOT)
     server.close()
-    browser.until(state, "wrong".__eq__)
+    browser.until_equal(state, "wrong")
     assert "does not answer" in browser.text("#state")
 
 
@@ -87,9 +87,9 @@ def test_the_page_shows_producers_topics_and_the_last_rows(collector, browser):
     assert f"key {SHOWN}" in browser.text("#rows")
     choose = "document.querySelector('#topic').value = {}; document.querySelector('#look').requestSubmit()"
     browser.run(choose.format(json.dumps(f"room/{HOSTILE}")))
-    browser.until(values, [SHOWN].__eq__)
+    browser.until_equal(values, [SHOWN])
     browser.run(choose.format("'no such topic'"))
-    browser.until(looked, "No such row in offsets 0 to 2.".__eq__)
+    browser.until_equal(looked, "No such row in offsets 0 to 2.")
     assert browser.run("return document.querySelector('#evil')") is None
     assert browser.run("return document.querySelectorAll('i, b').length") == 0
     server.close()
@@ -103,7 +103,7 @@ def test_the_page_stays_small(collector, browser):
             client.commit(f"group {number}", 0)
     browser.open(server.endpoint + "/")
     count = "return document.querySelectorAll('#{} tr').length"
-    browser.until(count.format("topics"), (101).__eq__)
+    browser.until_equal(count.format("topics"), 101)
     assert browser.run(count.format("groups")) == 101
     assert "and 200 more groups" in browser.text("#groups")
     assert "all other topics1,400" in browser.text("#topics")
@@ -134,7 +134,7 @@ def test_the_page_asks_for_the_token(collector, browser):
         f"document.querySelector('#token').value = {json.dumps(TOKEN)};"
         "document.querySelector('#login').requestSubmit()"
     )
-    browser.until("return document.querySelector('#state').className", "fine".__eq__)
+    browser.until_equal("return document.querySelector('#state').className", "fine")
     assert browser.run(form) is False
     # Rows need the token, too.
     collector.append([b"a row"])
@@ -161,11 +161,11 @@ def test_the_page_is_accessible(collector, browser):
         client.commit("reports", 400)
         for look in browser.looks():
             browser.open(server.endpoint + "/")
-            browser.until("return document.querySelectorAll('svg polyline').length", (2).__eq__)
+            browser.until_equal("return document.querySelectorAll('svg polyline').length", 2)
             browser.run("document.querySelector('#look button').click()")
             browser.until("return document.querySelectorAll('#rows li').length", bool)
             browser.screenshot(SCREENSHOT.with_name(f"page-{look}.png"))
             assert browser.faults() == [], look
     server.close()
-    browser.until("return document.querySelector('#state').className", "wrong".__eq__)
+    browser.until_equal("return document.querySelector('#state').className", "wrong")
     assert browser.faults() == []

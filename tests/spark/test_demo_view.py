@@ -151,10 +151,10 @@ def test_the_chart_moves_in_a_browser(demo, view, browser):
     phase = demo["state"].Phase
     state.phase, state.text = phase.KILLED, "killed"
     view.show(state)
-    browser.until("return document.querySelector('#path').className", "down".__eq__)
+    browser.until_equal("return document.querySelector('#path').className", "down")
     state.phase, state.exact, state.verdict = phase.CHECKED, True, "exact: 336,776 flights"
     view.show(state)
-    browser.until("return document.querySelector('#verdict').className", "exact".__eq__)
+    browser.until_equal("return document.querySelector('#verdict').className", "exact")
     assert browser.text("#verdict") == "exact: 336,776 flights"
     SCREENSHOT.parent.mkdir(parents=True, exist_ok=True)
     browser.screenshot(SCREENSHOT)
@@ -183,6 +183,6 @@ def test_the_page_is_accessible(demo, browser, tmp_path, exact):
     SCREENSHOT.parent.mkdir(parents=True, exist_ok=True)
     for look in browser.looks():
         browser.open(page.as_uri())
-        browser.until("return document.querySelectorAll('#delays polyline').length", (3).__eq__)
+        browser.until_equal("return document.querySelectorAll('#delays polyline').length", 3)
         browser.screenshot(SCREENSHOT.with_name(f"page-{look}.png"))
         assert browser.faults() == [], look
