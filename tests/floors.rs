@@ -93,11 +93,12 @@ const PIPELINE: &[&[&str]] = &[
 const DISCOVERY: &[&[&str]] = &[
     &["id", "interfaces"],
     &["wire", "event", "election"],
-    &["beacon", "gossip", "services"], // blind to each other
+    &["beacon", "gossip", "services", "names"], // blind to each other
     &["machine"],
     &["driver"],
     &["node"],
     &["follow"],
+    &["lookup"],
 ];
 
 /// The modules of python/zeroxide, lowest line first. `__init__` holds the public names; modules above it use the

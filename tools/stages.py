@@ -42,7 +42,7 @@ RELEASE_WHEELS = release.DIST
 ACTIONLINT = "v1.7.12"  # a Go module: its packages on PyPI download a binary from elsewhere
 # Extension modules do not link libpython, so `cargo test` cannot run them.
 EXTENSION = "*-python"
-FEATURES = "zeroxide/futures"  # tested and documented, beyond the default
+FEATURES = "zeroxide/futures,zeroxide-discovery/srv"  # tested and documented, beyond the default
 
 
 # ---------------------------------------------------------------- what the stages do

@@ -1,16 +1,21 @@
 //! A socket that is connected to every provider of a service, while they come and go.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::mpsc::Sender;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
-use zeroxide::{Result, Socket};
+use zeroxide::{Error, ErrorKind, Result, Socket};
 
 use crate::driver::Shared;
 use crate::event::Event;
 use crate::id::NodeId;
+use crate::names::is_of_dns;
 use crate::node::Node;
 use crate::services::endpoint_of;
+
+/// Endpoints of an answer of the DNS, at most.
+const NAMES_MAX: usize = 1024;
 
 impl Node {
     /// Connects a socket to every provider of a service, while they come and go.
@@ -34,50 +39,61 @@ impl Node {
     /// ```
     ///
     /// # Errors
-    /// `NotSocket` if the node was stopped, `Terminated` if its context was.
+    /// `Invalid` if the service is one of the DNS, which [`Lookup`](crate::Lookup) follows; `NotSocket` if the node was
+    /// stopped, `Terminated` if its context was.
     pub fn follow(&self, socket: &Socket, service: &str) -> Result<Follower> {
-        let following = Arc::new(Following {
-            socket: socket.clone(),
-            service: service.to_owned(),
-            state: Mutex::new(State::default()),
-            changed: Condvar::new(),
-        });
-        let watching = following.clone();
-        let watcher = Box::new(move |event: Option<&Event>| watching.handle(event));
+        if is_of_dns(service) {
+            let text =
+                format!("no node offers {service:?}: use Lookup::new({service:?}).follow(&socket)");
+            return Err(Error::with(ErrorKind::Invalid, text));
+        }
+        let following = Arc::new(Following::new(socket));
+        let (watching, name) = (following.clone(), service.to_owned());
+        let watcher = Box::new(move |event: Option<&Event>| watching.handle(event, &name));
         let shared = self.driver().shared();
         let number = shared.watch(watcher, |machine| {
             for peer in machine.peers() {
-                let found = endpoint_of(&peer.headers, &following.service, &peer.endpoint);
+                let found = endpoint_of(&peer.headers, service, &peer.endpoint);
                 following.update(peer.id, found);
             }
         })?;
-        let node = Arc::downgrade(shared);
-        Ok(Follower {
-            following,
-            node,
-            number,
-        })
+        let source = Source::Node(Arc::downgrade(shared), number);
+        Ok(Follower { following, source })
     }
 }
 
-/// Connects a socket to the providers of a service: see [`Node::follow`].
+/// Connects a socket to the providers of a service: see [`Node::follow`] and [`Lookup`](crate::Lookup).
 ///
 /// It works until it is dropped, or its socket is closed, or its node is stopped. The socket keeps its connections.
 #[must_use = "the socket follows no longer when this is dropped"]
 pub struct Follower {
     following: Arc<Following>,
-    node: Weak<Shared>,
-    number: u64,
+    source: Source,
+}
+
+/// Where the providers come from.
+enum Source {
+    /// A node, and the number of the watcher there.
+    Node(Weak<Shared>, u64),
+    /// A thread that looks names up, until it gets a message.
+    Thread(Sender<()>),
 }
 
 impl Follower {
+    /// A follower whose providers a thread looks up.
+    pub(crate) fn of_thread(following: Arc<Following>, end: Sender<()>) -> Follower {
+        let source = Source::Thread(end);
+        Follower { following, source }
+    }
+
     /// Returns the endpoints that the socket is connected to, in order of their arrival.
     pub fn endpoints(&self) -> Vec<String> {
         self.following.lock().endpoints.clone()
     }
 
-    /// Returns why the last connection failed; `None` if none did. A peer may name any endpoint.
-    pub fn error(&self) -> Option<zeroxide::Error> {
+    /// Returns why the last look-up in the DNS or the last connection failed; `None` if it did not fail. A peer may name
+    /// any endpoint.
+    pub fn error(&self) -> Option<Error> {
         self.following.lock().error.clone()
     }
 
@@ -114,16 +130,24 @@ impl Follower {
 
 impl Drop for Follower {
     fn drop(&mut self) {
-        if let Some(node) = self.node.upgrade() {
-            node.unwatch(self.number);
+        match &self.source {
+            Source::Node(node, number) => {
+                if let Some(node) = node.upgrade() {
+                    node.unwatch(*number);
+                }
+            }
+            Source::Thread(end) => {
+                // A look-up in progress connects the socket no more.
+                self.following.end();
+                let _ = end.send(()); // the thread may have ended
+            }
         }
     }
 }
 
-/// The state that the follower and the node share.
-struct Following {
+/// The state that the follower shares with the node or the thread.
+pub(crate) struct Following {
     socket: Socket,
-    service: String,
     state: Mutex<State>,
     changed: Condvar,
 }
@@ -131,18 +155,71 @@ struct Following {
 #[derive(Default)]
 struct State {
     /// The endpoints by provider: two may have the same one.
-    providers: BTreeMap<NodeId, String>,
+    providers: BTreeMap<Provider, String>,
     endpoints: Vec<String>,
-    error: Option<zeroxide::Error>,
+    error: Option<Error>,
     has_ended: bool,
 }
 
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
+enum Provider {
+    Node(NodeId),
+    /// An endpoint that the DNS has named.
+    Endpoint(String),
+}
+
 impl Following {
+    pub(crate) fn new(socket: &Socket) -> Following {
+        Following {
+            socket: socket.clone(),
+            state: Mutex::new(State::default()),
+            changed: Condvar::new(),
+        }
+    }
+
+    /// Whether there is nothing more to follow, because the socket was closed.
+    pub(crate) fn has_closed(&self) -> bool {
+        self.socket.is_closed()
+    }
+
+    /// Ends the waiting, and all changes of the connections.
+    pub(crate) fn end(&self) {
+        self.lock().has_ended = true;
+        self.changed.notify_all();
+    }
+
+    /// Takes the result of a look-up: connects to what is new, and disconnects from what is gone. After an error, all
+    /// providers may still be there.
+    pub(crate) fn replace(&self, found: Result<BTreeSet<String>>) {
+        let mut state = self.lock();
+        if state.has_ended {
+            return;
+        }
+        match found {
+            Err(error) => state.error = Some(error),
+            Ok(found) => {
+                state.error = None;
+                let found = found.into_iter().take(NAMES_MAX);
+                let found: BTreeMap<Provider, String> = found
+                    .map(|endpoint| (Provider::Endpoint(endpoint.clone()), endpoint))
+                    .collect();
+                let mut gone: Vec<Provider> = state.providers.keys().cloned().collect();
+                gone.retain(|provider| !found.contains_key(provider));
+                for (provider, endpoint) in found {
+                    state.enter(provider, endpoint, &self.socket);
+                }
+                for provider in &gone {
+                    state.leave(provider, &self.socket);
+                }
+            }
+        }
+        self.changed.notify_all();
+    }
+
     /// Takes an event of the node, and returns whether to go on.
-    fn handle(&self, event: Option<&Event>) -> bool {
-        if event.is_none() || self.socket.is_closed() {
-            self.lock().has_ended = true;
-            self.changed.notify_all();
+    fn handle(&self, event: Option<&Event>, service: &str) -> bool {
+        if event.is_none() || self.has_closed() {
+            self.end();
             return false;
         }
         match event {
@@ -152,7 +229,7 @@ impl Following {
                 headers,
                 ..
             }) => {
-                self.update(*peer, endpoint_of(headers, &self.service, endpoint));
+                self.update(*peer, endpoint_of(headers, service, endpoint));
             }
             Some(Event::Exit { peer, .. }) => self.update(*peer, None),
             _ => {}
@@ -163,9 +240,10 @@ impl Following {
     /// Connects to a provider, or disconnects from one that is gone.
     fn update(&self, peer: NodeId, endpoint: Option<String>) {
         let mut state = self.lock();
+        let provider = Provider::Node(peer);
         match endpoint {
-            None => state.leave(peer, &self.socket),
-            Some(endpoint) => state.enter(peer, endpoint, &self.socket),
+            None => state.leave(&provider, &self.socket),
+            Some(endpoint) => state.enter(provider, endpoint, &self.socket),
         }
         self.changed.notify_all();
     }
@@ -176,7 +254,7 @@ impl Following {
 }
 
 impl State {
-    fn enter(&mut self, peer: NodeId, endpoint: String, socket: &Socket) {
+    fn enter(&mut self, provider: Provider, endpoint: String, socket: &Socket) {
         if !self.endpoints.contains(&endpoint) {
             if let Err(error) = socket.connect(&endpoint) {
                 self.error = Some(error);
@@ -184,11 +262,11 @@ impl State {
             }
             self.endpoints.push(endpoint.clone());
         }
-        self.providers.insert(peer, endpoint);
+        self.providers.insert(provider, endpoint);
     }
 
-    fn leave(&mut self, peer: NodeId, socket: &Socket) {
-        let Some(endpoint) = self.providers.remove(&peer) else {
+    fn leave(&mut self, provider: &Provider, socket: &Socket) {
+        let Some(endpoint) = self.providers.remove(provider) else {
             return;
         };
         if !self.providers.values().any(|other| *other == endpoint) {

@@ -72,6 +72,9 @@
 //! # }
 //! ```
 //!
+//! A [`Lookup`] does the same for services in the DNS, without nodes: the addresses of a name, as of a headless service
+//! of Kubernetes, and SRV records (feature `srv`).
+//!
 //! # Security
 //!
 //! Beacons and messages are not encrypted, and each node can claim to be any other one. [`Builder::configure`] sets CURVE
@@ -91,7 +94,9 @@ mod follow;
 mod gossip;
 mod id;
 mod interfaces;
+mod lookup;
 mod machine;
+mod names;
 mod node;
 mod services;
 mod wire;
@@ -99,6 +104,7 @@ mod wire;
 pub use event::{Event, ExitReason, Headers, Peer};
 pub use follow::Follower;
 pub use id::NodeId;
+pub use lookup::Lookup;
 pub use node::{Builder, Node};
 pub use services::Provider;
 
