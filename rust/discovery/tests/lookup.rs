@@ -22,7 +22,7 @@ const SERVFAIL: u8 = 2;
 const NXDOMAIN: u8 = 3;
 const INTERVAL: Duration = Duration::from_millis(20);
 
-/// What the name server answers: a code, and records of some types with their data.
+/// The answer of the name server: a code, and records of some types with their data.
 #[derive(Default)]
 struct Zone {
     code: u8,
