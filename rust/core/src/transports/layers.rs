@@ -4,6 +4,8 @@
 //! ends, as encryption does. [`Layers`] moves bytes through a connection's layers. Because a layer may hold bytes that
 //! the kernel does not have any more, readiness is never decided by the kernel alone: [`Layers::has_more`].
 
+pub(super) mod outgoing;
+
 use std::fmt;
 use std::io::{self, ErrorKind, IoSlice};
 use std::os::fd::BorrowedFd;

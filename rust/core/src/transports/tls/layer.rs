@@ -11,12 +11,8 @@ use rustls::{ClientConfig, ClientConnection, Connection, ServerConfig, ServerCon
 
 use super::explain::{Side, cut, explain, gone};
 use crate::error::{Error, ErrorKind, Result};
+use crate::transports::layers::outgoing::{Outgoing, WAITING_MAX};
 use crate::transports::layers::{Layer, Phase};
-
-/// Bytes for above are not taken while this many wait to be sent. One write takes as many at most.
-const WAITING_MAX: usize = 64 * 1024;
-/// A larger empty buffer is released, because a connection may be idle for long.
-const SPARE_MAX: usize = 4096;
 
 /// See the module text.
 #[derive(Debug)]
@@ -32,9 +28,7 @@ pub(crate) struct TlsLayer {
     has_ended: bool,
     /// Only the peer can read what is sent. An attacker can pose as a server whose certificate is not checked.
     pub(super) is_private: bool,
-    pub(super) outgoing: Vec<u8>,
-    /// How many of `outgoing` were transmitted.
-    sent: usize,
+    pub(super) outgoing: Outgoing,
 }
 
 impl TlsLayer {
@@ -62,8 +56,7 @@ impl TlsLayer {
             readable: 0,
             has_ended: false,
             is_private: true,
-            outgoing: Vec::new(),
-            sent: 0,
+            outgoing: Outgoing::default(),
         };
         layer.collect();
         layer
@@ -98,15 +91,11 @@ impl TlsLayer {
     fn collect(&mut self) {
         while self.connection.wants_write() {
             // Memory takes everything.
-            let written = self.connection.write_tls(&mut self.outgoing);
+            let written = self.connection.write_tls(self.outgoing.buffer());
             if !written.is_ok_and(|written| written > 0) {
                 break;
             }
         }
-    }
-
-    fn waiting(&self) -> usize {
-        self.outgoing.len() - self.sent
     }
 }
 
@@ -162,7 +151,7 @@ impl Layer for TlsLayer {
     }
 
     fn handle_output(&mut self, slices: &[IoSlice<'_>]) -> usize {
-        if self.phase != Phase::Open || self.waiting() >= WAITING_MAX {
+        if self.phase != Phase::Open || self.outgoing.waiting().len() >= WAITING_MAX {
             return 0;
         }
         // TLS limits what one write takes.
@@ -172,18 +161,11 @@ impl Layer for TlsLayer {
     }
 
     fn poll_transmit(&self) -> &[u8] {
-        &self.outgoing[self.sent..]
+        self.outgoing.waiting()
     }
 
     fn transmitted(&mut self, count: usize) {
-        self.sent += count;
-        if self.sent >= self.outgoing.len() {
-            self.sent = 0;
-            match self.outgoing.capacity() > SPARE_MAX {
-                true => self.outgoing = Vec::new(),
-                false => self.outgoing.clear(),
-            }
-        }
+        self.outgoing.transmitted(count);
     }
 
     fn finish(&mut self) {

@@ -176,7 +176,7 @@ fn a_layer_that_is_not_read_takes_no_more_and_loses_nothing() {
     pass(&mut client, &mut server, 16 * 1024, &mut arrived).unwrap();
     assert_eq!(arrived.len(), written);
     assert!(
-        client.outgoing.capacity() == 0,
+        client.outgoing.buffer().capacity() == 0,
         "an idle layer has no buffer"
     );
     assert!(write(&mut client, b"again") == 5);

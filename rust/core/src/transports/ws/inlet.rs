@@ -8,9 +8,8 @@ use super::dialect::Dialect;
 use super::frames::{self, COMMAND, MORE, Mask, Start};
 use crate::error::{Error, ErrorKind, Result};
 use crate::sys::errno;
+use crate::transports::layers::outgoing::SPARE_MAX;
 
-/// A larger empty buffer is released, because a connection may be idle for long.
-const SPARE_MAX: usize = 4096;
 /// The fragments of a message that may be empty. No program sends any, and each costs work but brings nothing.
 const EMPTY_FRAGMENTS_MAX: u32 = 1024;
 

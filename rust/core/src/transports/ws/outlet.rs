@@ -4,11 +4,8 @@
 use super::dialect::Dialect;
 use super::frames::{self, CLOSE, Mask, PING, PONG};
 use crate::sys::chance;
+use crate::transports::layers::outgoing::{Outgoing, WAITING_MAX};
 
-/// Bytes for above are not taken while this many wait to be sent.
-const WAITING_MAX: usize = 64 * 1024;
-/// A larger empty buffer is released, because a connection may be idle for long.
-const SPARE_MAX: usize = 4096;
 /// The longest frame of a message that may be in pieces. nng sends such frames, and accepts up to 1 MiB.
 const PIECE_MAX: u64 = 64 * 1024;
 /// The longest header of a frame of the engine: that of ZMTP 1.0, with a size of eight bytes and flags.
@@ -23,9 +20,7 @@ pub(super) struct Outlet {
     masks: Option<Masks>,
     dialect: Dialect,
     state: State,
-    outgoing: Vec<u8>,
-    /// How many of `outgoing` were transmitted.
-    sent: usize,
+    outgoing: Outgoing,
     /// The bytes of control frames after the last byte from above.
     trailing: usize,
     /// A ping that waits until there is room, and for the end of the frame that is being sent.
@@ -105,8 +100,7 @@ impl Outlet {
             masks,
             dialect,
             state: State::Greeting { left: 0 },
-            outgoing: first,
-            sent: 0,
+            outgoing: Outgoing::new(first),
             trailing: 0,
             owes_ping: false,
             owed_pong: None,
@@ -116,7 +110,7 @@ impl Outlet {
 
     /// Adds bytes of the upgrade.
     pub(super) fn put_upgrade(&mut self, text: String) {
-        self.outgoing.extend(text.into_bytes());
+        self.outgoing.buffer().extend(text.into_bytes());
     }
 
     /// The upgrade is complete, and this is what both sides speak.
@@ -154,7 +148,7 @@ impl Outlet {
     /// Makes room for this many bytes from above.
     pub(super) fn reserve(&mut self, bytes: usize) {
         // A buffer that grew step by step would be copied at each step.
-        self.outgoing.reserve(bytes.min(WAITING_MAX));
+        self.outgoing.buffer().reserve(bytes.min(WAITING_MAX));
     }
 
     /// Takes bytes from above, as far as there is room. Returns how many.
@@ -198,9 +192,10 @@ impl Outlet {
                 } => {
                     let count = usize::try_from(*left).unwrap_or(usize::MAX);
                     let count = count.min(rest.len()).min(WAITING_MAX - waiting);
-                    let start = self.outgoing.len();
-                    self.outgoing.extend_from_slice(&rest[..count]);
-                    mask.apply(&mut self.outgoing[start..], *at);
+                    let outgoing = self.outgoing.buffer();
+                    let start = outgoing.len();
+                    outgoing.extend_from_slice(&rest[..count]);
+                    mask.apply(&mut outgoing[start..], *at);
                     *left -= count as u64;
                     *at += count as u64;
                     rest = &rest[count..];
@@ -223,7 +218,7 @@ impl Outlet {
 
     /// The bytes to send below now.
     pub(super) fn poll_transmit(&self) -> &[u8] {
-        &self.outgoing[self.sent..]
+        self.outgoing.waiting()
     }
 
     /// The number of these bytes, without those of control frames after the last byte from above.
@@ -233,14 +228,7 @@ impl Outlet {
 
     /// Records that `count` of these bytes were sent.
     pub(super) fn transmitted(&mut self, count: usize) {
-        self.sent += count;
-        if self.sent >= self.outgoing.len() {
-            self.sent = 0;
-            match self.outgoing.capacity() > SPARE_MAX {
-                true => self.outgoing = Vec::new(),
-                false => self.outgoing.clear(),
-            }
-        }
+        self.outgoing.transmitted(count);
         self.settle();
     }
 
@@ -263,10 +251,11 @@ impl Outlet {
     }
 
     fn put_control(&mut self, opcode: u8, payload: &[u8]) {
-        let before = self.outgoing.len();
         let Ok(mask) = self.mask() else { return };
-        frames::put_control(opcode, payload, mask, &mut self.outgoing);
-        self.trailing += self.outgoing.len() - before;
+        let outgoing = self.outgoing.buffer();
+        let before = outgoing.len();
+        frames::put_control(opcode, payload, mask, outgoing);
+        self.trailing += outgoing.len() - before;
     }
 
     /// A new mask if this side is the client. Without random bytes, the connection ends.
@@ -285,7 +274,7 @@ impl Outlet {
             return self.begin_piece(true, size);
         }
         let mask = self.mask()?;
-        frames::put_frame(flags, size, mask, &mut self.outgoing);
+        frames::put_frame(flags, size, mask, self.outgoing.buffer());
         Ok(match size {
             0 => State::header(),
             left => State::Body {
@@ -301,7 +290,7 @@ impl Outlet {
     fn begin_piece(&mut self, is_first: bool, size: u64) -> std::result::Result<State, Unmasked> {
         let (left, mask) = (size.min(PIECE_MAX), self.mask()?);
         let rest = size - left;
-        frames::put_piece(is_first, rest == 0, left, mask, &mut self.outgoing);
+        frames::put_piece(is_first, rest == 0, left, mask, self.outgoing.buffer());
         Ok(match left {
             0 => State::header(),
             left => State::Body {
