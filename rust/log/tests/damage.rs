@@ -432,3 +432,32 @@ fn a_file_named_after_an_impossible_offset_is_no_segment() {
     assert_eq!(log.next(), next);
     assert!(last.exists(), "it is not ours to remove");
 }
+
+#[test]
+fn a_header_that_cannot_be_read_is_an_error_and_not_damage() {
+    let (folder, log) = written(1500);
+    log.close().unwrap();
+    let path = segments(folder.path()).remove(0);
+    let aside = folder.path().join("aside");
+    fs::rename(&path, &aside).unwrap();
+    // A folder can be opened like a file, but not read.
+    fs::create_dir(&path).unwrap();
+    let opened = Log::open(folder.path(), config(1500));
+    assert!(
+        matches!(&opened, Err(LogError::Io { what: "read", path: named, .. }) if *named == path),
+        "{opened:?}"
+    );
+    fs::remove_dir(&path).unwrap();
+    fs::rename(&aside, &path).unwrap();
+    let log = Log::open(folder.path(), config(1500)).unwrap();
+    assert!(log.recovery().damaged.is_empty() && damaged(&log).is_empty());
+}
+
+#[test]
+fn the_header_of_a_segment_without_rows_is_rewritten() {
+    let folder = folder();
+    let log = Log::open(folder.path(), config(1500)).unwrap();
+    let killed = copy(folder.path());
+    drop(log);
+    assert_eq!(written_again(killed.path(), 1500), [true]);
+}

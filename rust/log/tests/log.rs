@@ -192,6 +192,28 @@ fn retention_by_groups_keeps_one_segment_before_the_slowest() {
 }
 
 #[test]
+fn removing_segments_stops_at_one_that_cannot_be_removed() {
+    let (folder, mut log) = many_segments(LogConfig::default());
+    // A folder cannot be removed like a file.
+    let first = folder.path().join(format!("{:020}.zlog", 0));
+    std::fs::remove_file(&first).unwrap();
+    std::fs::create_dir(&first).unwrap();
+    let files = || std::fs::read_dir(folder.path()).unwrap().count();
+    let before = files();
+    for _ in 0..2 {
+        let trimmed = log.trim(50);
+        assert!(
+            matches!(trimmed, Err(LogError::Io { what: "remove", .. })),
+            "{trimmed:?}"
+        );
+        assert_eq!((log.earliest(), files()), (0, before));
+    }
+    std::fs::remove_dir(&first).unwrap();
+    log.trim(50).unwrap();
+    assert_eq!((log.earliest(), files()), (50, before - 5));
+}
+
+#[test]
 fn retention_by_bytes_and_by_time_does_not_wait_for_groups() {
     let (_folder, log) = many_segments(LogConfig::default());
     let bytes = log.reader().bytes();
