@@ -460,3 +460,110 @@ fn many_threads_and_pullers_share_one_disk() {
     let counts: Vec<_> = pullers.into_iter().map(|one| one.join().unwrap()).collect();
     assert_eq!(counts.iter().sum::<usize>(), 8000, "{counts:?}");
 }
+
+#[test]
+fn messages_on_disk_for_a_peer_that_leaves_are_counted_or_reported_like_those_in_memory() {
+    let _watchdog = Watchdog::new(
+        "messages_on_disk_for_a_peer_that_leaves_are_counted_or_reported_like_those_in_memory",
+    );
+    for (sender, is_closing) in [(Router, false), (Router, true), (Pub, false), (Pub, true)] {
+        let (context, dir) = (Context::new(), folder());
+        let from = spilling(&context, sender, dir.path(), false);
+        from.int(ids::SNDBUF, 4096);
+        let endpoint = from.bind("tcp://127.0.0.1:*").unwrap();
+        let (peer, name): (_, &[u8]) = match sender {
+            Router => (receiver(&context, Dealer), b"peer"),
+            _ => (receiver(&context, Sub), b""),
+        };
+        if sender == Router {
+            peer.bytes(ids::ROUTING_ID, name);
+        } else {
+            peer.subscribe("").unwrap();
+        }
+        peer.connect(&endpoint).unwrap();
+        match sender {
+            Router => until(|| from.peers() == 1),
+            _ => until(|| from.get_int(ids::TOPICS_COUNT).unwrap() == 1),
+        }
+        for number in 0..300 {
+            let mut message = large(number);
+            if sender == Router {
+                message.push_front("peer".into());
+            }
+            from.send(message, Wait::Dont).unwrap();
+        }
+        let on_disk = spilled(&from);
+        assert!(on_disk > 100, "{sender}");
+        let leave = || peer.close(Some(Some(Duration::ZERO)));
+        let report = if is_closing {
+            let closed = from.clone();
+            let closing = thread::spawn(move || closed.close_within(LONG).unwrap());
+            until(|| from.is_closed());
+            leave();
+            closing.join().unwrap()
+        } else {
+            leave();
+            until(|| from.dropped(DropReason::PeerGone) > on_disk);
+            assert_eq!(spilled(&from), 0);
+            from.close_within(LONG).unwrap()
+        };
+        // A few reached the peer meanwhile.
+        assert_eq!(report.messages() > 100, is_closing, "{sender}: {report}");
+        assert_eq!(report.is_empty(), !is_closing, "{sender}: {report}");
+        for peer in &report.peers {
+            assert_eq!((&*peer.endpoint, &*peer.routing_id), (&*endpoint, name));
+        }
+        context.term().unwrap();
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1);
+    }
+}
+
+#[test]
+fn a_slow_subscriber_is_disconnected_when_its_disk_is_full() {
+    let _watchdog = Watchdog::new("a_slow_subscriber_is_disconnected_when_its_disk_is_full");
+    let limit = 1_000_000;
+    for endpoint in [inproc_name(), "tcp://127.0.0.1:*".to_owned()] {
+        let (context, dir) = (Context::new(), folder());
+        let publisher = spilling(&context, Pub, dir.path(), false);
+        publisher.int(ids::SNDBUF, 4096);
+        publisher.int(ids::SPILL_BYTES, limit as i64);
+        publisher.int(ids::SLOW_SUBSCRIBER, 2);
+        let endpoint = publisher.bind(&endpoint).unwrap();
+        let is_local = endpoint.starts_with("inproc");
+        let slow = receiver(&context, Sub);
+        slow.int(ids::RECONNECT_IVL, 1);
+        slow.subscribe("").unwrap();
+        slow.connect(&endpoint).unwrap();
+        until(|| publisher.get_int(ids::TOPICS_COUNT).unwrap() == 1);
+        let (mut sent, mut most) = (0, 0);
+        while publisher.dropped(DropReason::TooSlow) == 0 {
+            publisher.send(large(sent), Wait::Dont).unwrap();
+            sent += 1;
+            most = most.max(publisher.stats().unwrap().spilled_bytes);
+        }
+        assert!((limit - 21_000..=limit).contains(&most), "{most}");
+        // The messages on disk and the one without room, and over tcp those in memory.
+        let lost = publisher.dropped(DropReason::TooSlow);
+        let on_disk = most / (20_000 + 24);
+        if is_local {
+            assert_eq!(lost, on_disk + 1);
+            let error = slow.recv(Wait::Forever).unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::TooSlow);
+            let unread = slow.dropped(DropReason::TooSlow);
+            assert_eq!(lost + unread, sent as u64, "each is counted once");
+        } else {
+            assert!(lost > on_disk, "{lost} of {on_disk}");
+            // It comes back, and gets what is sent from then on.
+            let next = Message::from("next");
+            until(|| {
+                publisher.send(next.clone(), Wait::Dont).unwrap();
+                slow.recv(Wait::Dont).is_ok_and(|message| message == next)
+            });
+        }
+        for reason in [DropReason::HighWater, DropReason::Disk] {
+            assert_eq!(publisher.dropped(reason), 0, "{endpoint}");
+        }
+        assert_eq!(spilled(&publisher), 0);
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1);
+    }
+}

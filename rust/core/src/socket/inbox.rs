@@ -144,6 +144,9 @@ impl Core {
         state.pipes.publish_gathered();
         if self.check_open().is_err() {
             self.note_left(state, id);
+            if let Some(left) = self.lost_on_disk(state, id) {
+                self.note_given_up(&left);
+            }
         }
         state.pattern.detach(&mut state.pipes, id);
         let origin = state.origins.remove(&id);

@@ -130,18 +130,12 @@ impl Overflow {
     /// The messages on disk and their size.
     pub(crate) fn size(&self) -> (u64, u64) {
         let peers = self.for_peers.values().flatten().chain(&self.for_absent);
-        let queues = peers.map(|named| &named.queue).chain(&self.for_any);
-        queues.fold((0, 0), |(messages, bytes), queue| {
-            (messages + queue.messages(), bytes + queue.bytes())
-        })
+        size_of_all(peers.map(|named| &named.queue).chain(&self.for_any))
     }
 
     /// The messages for one peer and their size.
     pub(crate) fn size_for(&self, id: PipeId) -> (u64, u64) {
-        let queues = self.for_peers.get(&id).into_iter().flatten();
-        queues.fold((0, 0), |(messages, bytes), Named { queue, .. }| {
-            (messages + queue.messages(), bytes + queue.bytes())
-        })
+        size_of_all(self.queues_for(id))
     }
 
     /// Whether messages for any peer wait.
@@ -155,6 +149,16 @@ impl Overflow {
         let queues = peers.chain(&self.for_any);
         let fleeting = queues.filter(|queue| !queue.is_kept());
         fleeting.map(Queue::messages).sum()
+    }
+
+    /// The messages that are lost if this peer leaves, and their size.
+    pub(crate) fn fleeting_for(&self, id: PipeId) -> (u64, u64) {
+        size_of_all(self.queues_for(id).filter(|queue| !queue.is_kept()))
+    }
+
+    fn queues_for(&self, id: PipeId) -> impl Iterator<Item = &Queue> {
+        let queues = self.for_peers.get(&id).into_iter().flatten();
+        queues.map(|named| &named.queue)
     }
 
     /// The peers for which messages wait.
@@ -217,6 +221,13 @@ impl Overflow {
             };
         }
     }
+}
+
+/// The number of messages and their size.
+fn size_of_all<'a>(queues: impl Iterator<Item = &'a Queue>) -> (u64, u64) {
+    queues.fold((0, 0), |(messages, bytes), queue| {
+        (messages + queue.messages(), bytes + queue.bytes())
+    })
 }
 
 impl PipeSet {
