@@ -39,8 +39,6 @@ pub struct Life {
     pub dropped_in: u64,
     /// Waiting to be received.
     pub queued: u64,
-    /// A peer waits, unread, until the one with the same routing id leaves.
-    pub has_waiter: bool,
     /// Dropped because a peer's queue was full.
     pub full: u64,
     /// Not delivered when it closed.
@@ -88,7 +86,6 @@ impl Member {
         self.life.full = stats.dropped.dropped(DropReason::HighWater);
         self.life.dropped_in = sum(&INBOUND);
         self.life.queued = stats.queued_in;
-        self.life.has_waiter = stats.peers.iter().any(|peer| peer.waiting);
         // Others send only subscriptions.
         if self.sends() {
             self.life.sent = stats.sent;
@@ -129,7 +126,6 @@ impl Life {
             dropped_out: 0,
             dropped_in: 0,
             queued: 0,
-            has_waiter: false,
             full: 0,
             undelivered: 0,
         }

@@ -10,10 +10,14 @@ use super::dice::Dice;
 use super::history::{self, Receipt, note};
 use super::letter::{Letter, TOPICS};
 use super::life::Life;
-use super::plan::{Pattern, Role};
+use super::plan::{Pattern, Role, host};
 
 /// How long a socket that closes in the middle of a run delivers its messages.
 const LINGER: Duration = Duration::from_secs(2);
+
+/// How long a handshake takes at most. A session that its socket has left gives up a host that has lost its power before
+/// the last look.
+const HANDSHAKE: Duration = Duration::from_secs(2);
 
 /// See the module text.
 pub struct Member {
@@ -82,6 +86,7 @@ impl Member {
         socket.set_reconnect_ivl(Some(options.reconnect)).unwrap();
         socket.set_reconnect_ivl_max(options.reconnect_max).unwrap();
         socket.set_immediate(options.immediate).unwrap();
+        socket.set_handshake_ivl(Some(HANDSHAKE)).unwrap();
         if let Some(interval) = options.heartbeat {
             socket.set_heartbeat_ivl(Some(interval)).unwrap();
         }
@@ -375,6 +380,10 @@ impl Member {
         } else {
             let peer = self.dice.pick(&self.role.peers);
             note(format_args!("{self} disconnects from {peer} for {time:?}"));
+            if self.dice.one_in(2) {
+                // The connection ends at the moment in which the socket leaves it.
+                network::reset(self.role.host(), host(peer));
+            }
             self.socket
                 .disconnect(&self.role.endpoint_of(peer))
                 .unwrap();

@@ -101,13 +101,20 @@ fn interfere(hosts: usize, mut dice: Dice) {
         let time = dice.time_up_to(Duration::from_millis(300));
         simulation::sleep(time);
         let (a, b) = (host(dice.below(hosts)), host(dice.below(hosts)));
-        match dice.below(10) {
+        match dice.below(14) {
             0..4 => {
                 note(format_args!("{a} and {b} are reset"));
                 network::reset(a, b);
             }
             4..8 => part(a, b, &mut dice),
             8 => network::set_weather(plan::weather(&mut dice)),
+            10.. => {
+                let bytes = 1 + dice.below(500);
+                note(format_args!(
+                    "{a} and {b} are reset after {bytes} more bytes"
+                ));
+                network::break_after(a, b, bytes);
+            }
             _ => {
                 let time = dice.time_up_to(Duration::from_secs(40));
                 note(format_args!("the clock jumps by {time:?}"));

@@ -21,22 +21,27 @@ pub fn check(pattern: &Pattern, members: &[Member], streams: &[Stream]) {
         check_letters(history, &lives);
         check_copies(pattern, history);
         check_order(history, &lives);
+        if pattern.sides[0] == SocketType::Pair {
+            check_succession(history, &lives);
+        }
         if pattern.spreads {
             check_gaps(history, &lives, streams);
         }
-        check_losses(pattern, history, &lives, streams, is_open(pattern, members));
+        note_streams(history, streams);
+        let is_open = is_open(pattern, members);
+        match pattern.sides[0] {
+            // Of two sockets, each direction is checked alone: a message that may be lost in one excuses none in the other.
+            SocketType::Pair => (0..2).for_each(|from| {
+                check_losses(pattern, history, &lives, streams, is_open, Some(from));
+            }),
+            _ => check_losses(pattern, history, &lives, streams, is_open, None),
+        }
     });
 }
 
-/// Whether letters may still wait that can never arrive: those of a PAIR whose peer has another connection first, those of a
-/// DEALER whose next connection came first, and requests behind replies that a relaxed REQ does not read.
+/// Whether letters may still wait that can never arrive: requests behind replies that a relaxed REQ does not read.
 fn is_open(pattern: &Pattern, members: &[Member]) -> bool {
     match pattern.sides[0] {
-        SocketType::Pair => {
-            let is_new = |member: &Member| member.life.disturbed || !member.lives.is_empty();
-            members.iter().any(is_new)
-        }
-        SocketType::Dealer => members.iter().any(|member| member.life.has_waiter),
         SocketType::Req => members.iter().any(|member| member.role.options.relaxed),
         _ => false,
     }
@@ -127,6 +132,22 @@ fn check_order(history: &History, lives: &BTreeMap<u16, &Life>) {
     }
 }
 
+/// A PAIR receives everything from one connection before anything from the next.
+fn check_succession(history: &History, lives: &BTreeMap<u16, &Life>) {
+    for (to, received) in &history.received {
+        let peers: BTreeSet<u16> = received.iter().map(|receipt| receipt.letter.from).collect();
+        for from in peers {
+            let letters = received.iter().map(|receipt| receipt.letter);
+            let theirs = letters.filter(|letter| letter.from == from);
+            let numbers: Vec<u32> = theirs.map(|letter| letter.number).collect();
+            assert!(
+                lives[&from].disturbed || lives[to].disturbed || numbers.is_sorted(),
+                "{to:x} received from {from:x}, over all connections: {numbers:?}"
+            );
+        }
+    }
+}
+
 /// Whether a queue belongs to one connection only, and not to the peer.
 fn is_addressed(kind: SocketType) -> bool {
     matches!(
@@ -174,20 +195,25 @@ fn check_gaps(history: &History, lives: &BTreeMap<u16, &Life>, streams: &[Stream
 }
 
 /// The letters that did not arrive are those that the sockets count, apart from those that the network or a peer lost after
-/// the peer's kernel had them.
+/// the peer's kernel had them. With `from`, only the letters of this member count.
 fn check_losses(
     pattern: &Pattern,
-    history: &mut History,
+    history: &History,
     lives: &BTreeMap<u16, &Life>,
     streams: &[Stream],
     is_open: bool,
+    from: Option<usize>,
 ) {
+    let sends = |life: &Life| from.is_none_or(|from| life.member == from);
+    let receives = |life: &Life| from.is_none_or(|from| life.member != from);
+    let is_theirs = |stream: &&Stream| from.is_none_or(|from| stream.hosts[0] == host(from));
+    let streams: Vec<&Stream> = streams.iter().filter(is_theirs).collect();
     let survivors = || lives.values().filter(|life| !life.crashed);
     let has_crashed = |number: &u16| lives[number].crashed;
     let accepted = history
         .accepted
         .iter()
-        .filter(|(from, _)| !has_crashed(from))
+        .filter(|(from, _)| !has_crashed(from) && sends(lives[from]))
         .count() as u64;
     let handed_over = match pattern.spreads {
         true => survivors().map(|life| life.sent).sum(),
@@ -195,18 +221,39 @@ fn check_losses(
     };
     let all = history.received.values().flatten();
     let received = all
-        .filter(|receipt| !has_crashed(&receipt.letter.from))
+        .filter(|receipt| !has_crashed(&receipt.letter.from) && sends(lives[&receipt.letter.from]))
         .count() as u64;
-    let stays = |life: &&&Life| !life.left && !life.crashed;
+    let stays = |life: &&&Life| !life.left && !life.crashed && receives(life);
     // A REP receives the next request after it has replied.
     let queued: u64 = lives.values().filter(stays).map(|life| life.queued).sum();
     let received = received + if pattern.spreads { 0 } else { queued };
-    let sum = |count: fn(&Life) -> u64| survivors().map(|life| count(life)).sum::<u64>();
+    let senders = || survivors().filter(|life| sends(life));
+    let sum = |count: fn(&Life) -> u64| senders().map(|life| count(life)).sum::<u64>();
     let counted = sum(|life| life.dropped_out + life.undelivered);
     // Disconnecting counts a loss, and the report at the end has it again.
     let twice = sum(|life| if life.disturbed { life.undelivered } else { 0 });
-    let inbound = sum(|life| life.dropped_in);
-    let unknown = lost_by_network(history, lives, streams);
+    let receivers = survivors().filter(|life| receives(life));
+    let inbound: u64 = receivers.map(|life| life.dropped_in).sum();
+    let unknown = lost_by_network(history, lives, &streams);
+    assert!(
+        is_open || handed_over <= received + counted + inbound + unknown,
+        "{handed_over} were sent, but {received} arrived, {counted} + {inbound} are counted and {unknown} may be lost"
+    );
+    // A socket that closes a connection counts what has not arrived by then, but the kernel may still deliver it. It can only
+    // estimate how much of its last write has arrived.
+    let late = |stream: &Stream| {
+        let told = &stream.written[..stream.told_from as usize];
+        wire::messages(&stream.written) - wire::messages(told)
+    };
+    let unknown = unknown + streams.iter().map(|stream| late(stream)).sum::<u64>();
+    assert!(
+        received + counted <= handed_over + twice + unknown,
+        "{handed_over} were sent, {received} arrived, and {counted} are counted, of which {twice} may be twice and {unknown} may have arrived"
+    );
+}
+
+/// Adds to the trace what every connection carried.
+fn note_streams(history: &mut History, streams: &[Stream]) {
     for stream in streams {
         let read = &stream.written[..stream.read as usize];
         history.trace.push(format!(
@@ -217,23 +264,10 @@ fn check_losses(
             wire::messages(read)
         ));
     }
-    assert!(
-        is_open || handed_over <= received + counted + inbound + unknown,
-        "{handed_over} were sent, but {received} arrived, {counted} + {inbound} are counted and {unknown} may be lost"
-    );
-    // A socket that closes a connection counts what has not arrived by then, but the kernel may still deliver it.
-    let late = |stream: &Stream| {
-        wire::messages(&stream.written) - wire::messages(&stream.written[..stream.told as usize])
-    };
-    let unknown = unknown + streams.iter().map(late).sum::<u64>();
-    assert!(
-        received + counted <= handed_over + twice + unknown,
-        "{handed_over} were sent, {received} arrived, and {counted} are counted, of which {twice} may be twice and {unknown} may have arrived"
-    );
 }
 
 /// The number of messages that had left their sender and that no program can have received. Only the wire knows them.
-fn lost_by_network(history: &History, lives: &BTreeMap<u16, &Life>, streams: &[Stream]) -> u64 {
+fn lost_by_network(history: &History, lives: &BTreeMap<u16, &Life>, streams: &[&Stream]) -> u64 {
     let mut unread = 0;
     // A socket that closes a connection has read more than its program received.
     let mut given = BTreeMap::new();

@@ -42,8 +42,6 @@ pub(crate) fn recv(fd: BorrowedFd<'_>, buffer: &mut Vec<u8>) -> io::Result<usize
 /// delay them, because further bytes follow at once.
 pub(crate) fn send(fd: BorrowedFd<'_>, slices: &[IoSlice<'_>], more: bool) -> io::Result<usize> {
     let slices = &slices[..slices.len().min(MAX_SLICES)];
-    #[cfg(zeroxide_shuttle)]
-    stir();
     let mut flags = SendFlags::NOSIGNAL | SendFlags::DONTWAIT;
     flags.set(SendFlags::MORE, more);
     let sent = match slices {
@@ -52,13 +50,16 @@ pub(crate) fn send(fd: BorrowedFd<'_>, slices: &[IoSlice<'_>], more: bool) -> io
             rustix::net::sendmsg(fd, many, &mut SendAncillaryBuffer::default(), flags)
         }),
     };
-    match (sent, slices) {
+    let sent = match (sent, slices) {
         (Err(Errno::MSGSIZE), [first, ..]) => {
             let few = &first[..first.len().min(MAX_AT_ONCE)];
-            Ok(retry_on_intr(|| rustix::net::send(fd, few, flags))?)
+            retry_on_intr(|| rustix::net::send(fd, few, flags))?
         }
-        _ => Ok(sent?),
-    }
+        _ => sent?,
+    };
+    #[cfg(zeroxide_shuttle)]
+    network::note_written(fd, sent);
+    Ok(sent)
 }
 
 /// Whether the peer has closed or the connection broke, according to the kernel. There may be unread bytes.

@@ -63,6 +63,8 @@ pub(super) struct Network {
     listeners: BTreeMap<SocketAddr, Listening>,
     /// Pairs of hosts, the lower first, between which nothing travels.
     cut: BTreeSet<(IpAddr, IpAddr)>,
+    /// After how many bytes the next connection between two hosts breaks.
+    fuses: BTreeMap<(IpAddr, IpAddr), usize>,
     /// Hosts without power.
     off: BTreeSet<IpAddr>,
     /// The descriptors of the programs.
@@ -91,6 +93,8 @@ struct Link {
     /// From each end to the other.
     flows: [Flow; 2],
     stage: Stage,
+    /// After how many bytes it breaks.
+    fuse: Option<usize>,
     /// The side whose peer has lost its power.
     bereaved: Option<usize>,
     /// Since when one host could not reach the other.
@@ -140,6 +144,11 @@ pub fn reset(a: IpAddr, b: IpAddr) {
     with(|network, _| network.break_links(|link| link.is_between(a, b), Errno::CONNRESET));
 }
 
+/// Breaks the next connection that carries bytes between two hosts, after this many: in the middle of a message.
+pub fn break_after(a: IpAddr, b: IpAddr, bytes: usize) {
+    with(|network, _| network.fuses.insert(pair(a, b), bytes));
+}
+
 /// Cuts two hosts off from each other, or joins them again. Connections survive unless it takes long.
 pub fn partition(a: IpAddr, b: IpAddr, is_cut: bool) {
     with(|network, _| match is_cut {
@@ -148,9 +157,15 @@ pub fn partition(a: IpAddr, b: IpAddr, is_cut: bool) {
     });
 }
 
-/// Ends all partitions.
+/// Ends all partitions, and breaks no connection that has not been broken.
 pub fn heal() {
-    with(|network, _| network.cut.clear());
+    with(|network, _| {
+        network.cut.clear();
+        network.fuses.clear();
+        for link in &mut network.links {
+            link.fuse = None;
+        }
+    });
 }
 
 /// A host loses its power, with all its connections and bound addresses. The other hosts are not told. The caller has to end
@@ -252,6 +267,7 @@ pub(crate) fn connect(source: IpAddr, target: SocketAddr) -> io::Result<OwnedFd>
             ends: [near, End::default()],
             flows: [Flow::default(), Flow::default()],
             stage: Stage::Asking { at, tries: 0 },
+            fuse: None,
             bereaved: None,
             silent: None,
             heard: world.now,
@@ -304,6 +320,17 @@ pub(crate) fn acks(fd: BorrowedFd<'_>) -> Option<(bool, Duration)> {
         let last = world.now.saturating_duration_since(link.heard);
         Some((link.unsent(side) > 0, last))
     })
+}
+
+/// The program has written this many bytes at once.
+pub(crate) fn note_written(fd: BorrowedFd<'_>, bytes: usize) {
+    with(|network, _| {
+        if let Some((id, side)) = network.ends.get(&fd.as_raw_fd()).copied()
+            && let Some(link) = network.links.iter_mut().find(|link| link.id == id)
+        {
+            link.flows[side].note_written(bytes);
+        }
+    });
 }
 
 /// The program has read this many bytes, 0 at the end of the stream.
@@ -367,6 +394,7 @@ impl Network {
             port: FIRST_PORT,
             listeners: BTreeMap::new(),
             cut: BTreeSet::new(),
+            fuses: BTreeMap::new(),
             off: BTreeSet::new(),
             ends: BTreeMap::new(),
             over: BTreeMap::new(),
@@ -544,7 +572,12 @@ impl Network {
                     break;
                 }
             }
-            if flow.deliver(to.as_fd(), now) {
+            if flow.has_arrived(now) && link.fuse.is_none() {
+                link.fuse = self
+                    .fuses
+                    .remove(&pair(link.address[0].ip(), link.address[1].ip()));
+            }
+            if flow.deliver(to.as_fd(), now, &mut link.fuse) {
                 self.moved = true;
                 link.heard = now;
             }
@@ -552,7 +585,7 @@ impl Network {
             outcome.due = [outcome.due, flow.due(), more].into_iter().flatten().min();
         }
         let is_over = |side: usize| link.flows[side].is_over();
-        if link.flows[0].is_refused || link.flows[1].is_refused {
+        if link.flows[0].is_refused || link.flows[1].is_refused || link.fuse == Some(0) {
             outcome.over = Some(Errno::CONNRESET);
         } else if is_over(0) && is_over(1) {
             outcome.over = Some(Errno::PIPE);

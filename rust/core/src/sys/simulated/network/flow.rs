@@ -23,7 +23,12 @@ pub struct Stream {
     pub read: u64,
     /// How many of them had arrived at the other host when the program that wrote them last asked.
     pub told: u64,
+    /// Where the write began in which `told` lies. Sockets can only estimate how many messages of one write had arrived.
+    pub told_from: u64,
 }
+
+/// The writes of which a socket knows how many messages each had.
+const WRITES: usize = 8;
 
 #[derive(Default)]
 pub(super) struct Flow {
@@ -32,6 +37,8 @@ pub(super) struct Flow {
     bytes: usize,
     /// All bytes so far.
     written: Vec<u8>,
+    /// Where each write of the program ended.
+    writes: Vec<u64>,
     /// There may be something to read from the sender.
     is_readable: bool,
     /// The program that sends has closed this direction.
@@ -110,17 +117,40 @@ impl Flow {
         }
     }
 
-    /// Gives the receiver what has arrived. Returns whether there was something.
-    pub(super) fn deliver(&mut self, to: BorrowedFd<'_>, now: Instant) -> bool {
+    /// The program has written at once.
+    pub(super) fn note_written(&mut self, bytes: usize) {
+        let before = self.writes.last().copied().unwrap_or_default();
+        self.writes.push(before + bytes as u64);
+    }
+
+    /// Whether there are bytes for the receiver.
+    pub(super) fn has_arrived(&self, now: Instant) -> bool {
+        self.transit.front().is_some_and(|(at, _)| *at <= now)
+    }
+
+    /// Gives the receiver what has arrived, up to the bytes of the fuse. Returns whether there was something.
+    pub(super) fn deliver(
+        &mut self,
+        to: BorrowedFd<'_>,
+        now: Instant,
+        fuse: &mut Option<usize>,
+    ) -> bool {
         let mut moved = false;
         while let Some((at, bytes)) = self.transit.front_mut()
             && *at <= now
             && !self.is_blocked
+            && *fuse != Some(0)
         {
-            match send(to, bytes, SendFlags::DONTWAIT | SendFlags::NOSIGNAL) {
+            let most = fuse.map_or(bytes.len(), |fuse| fuse.min(bytes.len()));
+            match send(
+                to,
+                &bytes[..most],
+                SendFlags::DONTWAIT | SendFlags::NOSIGNAL,
+            ) {
                 Ok(count) => {
                     moved = true;
                     self.bytes -= count;
+                    *fuse = fuse.map(|fuse| fuse - count);
                     if count == bytes.len() {
                         self.transit.pop_front();
                     } else {
@@ -175,6 +205,18 @@ impl Flow {
             written: self.written.clone(),
             read,
             told: self.told.unwrap_or(self.written.len() as u64),
+            told_from: self.told_from(),
+        }
+    }
+
+    /// See [`Stream::told_from`].
+    fn told_from(&self) -> u64 {
+        let told = self.told.unwrap_or(self.written.len() as u64);
+        let before = self.writes.partition_point(|&end| end <= told);
+        match self.writes.len() - before {
+            0 => told,
+            1..=WRITES => before.checked_sub(1).map_or(0, |last| self.writes[last]),
+            _ => 0,
         }
     }
 }
