@@ -612,6 +612,7 @@ impl Network {
                 && self.ends.get(&program) == Some(&(link.id, side))
             {
                 let address = link.address[1 - side];
+                link.flows[side].note_broken();
                 let over = Over {
                     error,
                     unsent,

@@ -25,6 +25,8 @@ pub struct Stream {
     pub told: u64,
     /// Where the write began in which `told` lies. Sockets can only estimate how many messages of one write had arrived.
     pub told_from: u64,
+    /// How many of them may have arrived: all, unless the connection broke.
+    pub arrived: u64,
 }
 
 /// The writes of which a socket knows how many messages each had.
@@ -54,6 +56,8 @@ pub(super) struct Flow {
     pub(super) is_refused: bool,
     last: Option<Instant>,
     told: Option<u64>,
+    /// The connection broke, and `told` is what had arrived.
+    is_broken: bool,
 }
 
 impl Flow {
@@ -197,6 +201,12 @@ impl Flow {
         self.told = Some((self.written.len() - self.bytes) as u64);
     }
 
+    /// The connection breaks before the program has closed it, and the program can learn how much has arrived.
+    pub(super) fn note_broken(&mut self) {
+        self.note_told();
+        self.is_broken = true;
+    }
+
     pub(super) fn stream(&self, link: u64, side: usize, hosts: [IpAddr; 2], read: u64) -> Stream {
         Stream {
             link,
@@ -206,6 +216,10 @@ impl Flow {
             read,
             told: self.told.unwrap_or(self.written.len() as u64),
             told_from: self.told_from(),
+            arrived: match self.told {
+                Some(told) if self.is_broken => told,
+                _ => self.written.len() as u64,
+            },
         }
     }
 
