@@ -361,7 +361,7 @@ impl Encoder {
 
 #[cfg(test)]
 mod tests {
-    use crate::wires::{Mapping, sp::SP};
+    use crate::wires::{Form, Mapping, sp::SP};
 
     use super::*;
 
@@ -546,5 +546,25 @@ mod tests {
             assert_eq!(bytes, whole);
             assert_eq!(encoder.messages_sent(), 4);
         }
+    }
+
+    #[test]
+    fn parts_stay_apart_if_the_wire_protocol_has_parts() {
+        static FORM: Form = Form {
+            has_parts: true,
+            opening: |_| Vec::new(),
+            parse_opening: |_, _| Ok(None),
+            parse_header: |_, _| Ok(None),
+            put_header: |output, _, more, size| output.extend([u8::from(more), size as u8]),
+            over_ws: None,
+        };
+        let mut encoder = Encoder::new(Framing::Other(&FORM, Mapping::Sized));
+        put(&mut encoder, b"a", true);
+        assert!(encoder.in_message());
+        put(&mut encoder, b"bc", false);
+        assert!(!encoder.in_message());
+        assert_eq!(sent(&encoder), b"\x01\x01a\0\x02bc");
+        encoder.transmitted(7);
+        assert_eq!(encoder.messages_sent(), 1);
     }
 }
