@@ -41,6 +41,8 @@ pub struct Life {
     pub queued: u64,
     /// Dropped because a peer's queue was full.
     pub full: u64,
+    /// Wanted by no peer.
+    pub unwanted: u64,
     /// Not delivered when it closed.
     pub undelivered: u64,
 }
@@ -84,6 +86,7 @@ impl Member {
                 .sum()
         };
         self.life.full = stats.dropped.dropped(DropReason::HighWater);
+        self.life.unwanted = stats.dropped.dropped(DropReason::NoSubscriber);
         self.life.dropped_in = sum(&INBOUND);
         self.life.queued = stats.queued_in;
         // Others send only subscriptions.
@@ -127,6 +130,7 @@ impl Life {
             dropped_in: 0,
             queued: 0,
             full: 0,
+            unwanted: 0,
             undelivered: 0,
         }
     }
