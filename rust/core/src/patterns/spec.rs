@@ -181,8 +181,10 @@ impl OptionRow {
 }
 
 /// The patterns of ZeroMQ's types over those wire protocols for which [`OVER_OTHERS`] has none. They send the same parts.
-static DERIVED: LazyLock<Vec<PatternSpec>> = LazyLock::new(|| {
-    let types = WIRES.iter().filter_map(|wire| {
+static DERIVED: LazyLock<Vec<PatternSpec>> = LazyLock::new(|| derived(WIRES));
+
+fn derived(wires: &[&WireSpec]) -> Vec<PatternSpec> {
+    let types = wires.iter().filter_map(|wire| {
         let has_parts = wire.form.as_ref()?.has_parts;
         Some(wire.types.iter().map(move |own| (*own, has_parts)))
     });
@@ -200,4 +202,56 @@ static DERIVED: LazyLock<Vec<PatternSpec>> = LazyLock::new(|| {
         })
     });
     derived.collect()
-});
+}
+
+#[cfg(test)]
+mod tests {
+    use zeroxide_proto::socket_type::TypeFacts;
+    use zeroxide_proto::wires::Form;
+
+    use super::*;
+
+    const NUMBER: i32 = 100;
+
+    static TYPES: &[SocketType] = &[
+        SocketType::Other(&facts("PUSH")),
+        SocketType::Other(&facts("CLIENT")),
+        SocketType::Other(&facts("CLOUD")),
+    ];
+
+    const fn facts(name: &'static str) -> TypeFacts {
+        TypeFacts {
+            wire: NUMBER,
+            ..TypeFacts::new(name, 200, || &[])
+        }
+    }
+
+    fn wire(has_parts: bool) -> WireSpec {
+        WireSpec {
+            name: "TEST",
+            title: "the test",
+            number: NUMBER,
+            types: TYPES,
+            form: Some(Form {
+                has_parts,
+                opening: |_| Vec::new(),
+                parse_opening: |_, _| Ok(None),
+                parse_header: |_, _| Ok(None),
+                put_header: |_, _, _, _| {},
+                over_ws: None,
+            }),
+        }
+    }
+
+    #[test]
+    fn a_wire_protocol_without_patterns_has_those_whose_parts_it_can_carry() {
+        let names = |has_parts| {
+            let derived = derived(&[&wire(has_parts)]);
+            assert!(derived.iter().all(|spec| spec.socket_type.wire() == NUMBER));
+            let names = derived.iter().map(|spec| spec.socket_type.name());
+            names.collect::<Vec<_>>()
+        };
+        assert_eq!(names(true), ["PUSH", "CLIENT"]);
+        assert_eq!(names(false), ["CLIENT"]);
+    }
+}

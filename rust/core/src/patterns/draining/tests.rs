@@ -419,3 +419,63 @@ fn a_damaged_file_costs_its_messages_and_no_others() {
     assert_eq!(got + lost, sent);
     assert_eq!(socket.bytes_on_disk(), 0);
 }
+
+#[test]
+fn files_go_when_they_are_read_and_a_failing_disk_only_delays() {
+    let mut socket = Socket::new(&push::PUSH, 0, false);
+    let queue = socket.dir.path().join("queue-0");
+    let mut sent = 0;
+    // Two files and the beginning of a third.
+    while std::fs::read_dir(&queue).map_or(0, Iterator::count) < 4 {
+        let number = format!("{sent}").into_bytes();
+        socket.rig.send([number, vec![b'x'; 4 << 20]]).unwrap();
+        sent += 1;
+    }
+    let file = |number: u64| queue.join(format!("segment-{number:010}"));
+    std::fs::rename(file(1), queue.join("aside")).unwrap();
+    let peer = socket.accept("");
+    let mut got = Vec::new();
+    while socket.drain().next != Next::Later {
+        while let Some(text) = socket.rig.far_recv(peer) {
+            got.push(number(&text));
+        }
+        socket.rig.settle();
+    }
+    assert!(!file(0).exists() && file(2).exists());
+    let refused = socket.rig.send(["not sent"]).unwrap_err();
+    assert_eq!(refused.error.kind(), ErrorKind::NoEntry);
+    std::fs::rename(queue.join("aside"), file(1)).unwrap();
+    while socket.on_disk() > 0 {
+        socket.drain();
+        while let Some(text) = socket.rig.far_recv(peer) {
+            got.push(number(&text));
+        }
+        socket.rig.settle();
+    }
+    assert_eq!(got, (0..sent).collect::<Vec<_>>());
+    assert_eq!(socket.rig.dropped_in_all(), 0);
+}
+
+#[test]
+fn kept_messages_are_older_than_those_since_the_peer_came() {
+    let mut socket = Socket::new(&router::ROUTER, 0, true);
+    socket.accept("a");
+    for n in 0..10 {
+        socket.rig.send(["a".to_owned(), format!("{n}")]).unwrap();
+    }
+    socket.restart(true);
+    let a = socket.rig.accept("a");
+    for n in 10..20 {
+        socket.rig.send(["a".to_owned(), format!("{n}")]).unwrap();
+    }
+    socket.rig.pipes.adopt(a, Some(b"a"));
+    let mut got = Vec::new();
+    while got.len() < 16 {
+        socket.drain();
+        got.extend(socket.rig.far_recv_all(a));
+        socket.rig.settle();
+    }
+    let kept = got.iter().map(|text| text.parse::<u64>().unwrap());
+    let expected = (10..14).chain(4..10).chain(14..20);
+    assert!(kept.eq(expected), "{got:?}");
+}
