@@ -203,6 +203,63 @@ fn a_name_belongs_to_the_peer_that_had_it_first() {
     assert_eq!(second.take(), "the second");
 }
 
+/// A connection that ended does not stay because nothing is read from it.
+#[test]
+fn a_waiting_peer_that_left_is_let_go_however_much_it_sent() {
+    let _watchdog = Watchdog::new("a_waiting_peer_that_left_is_let_go_however_much_it_sent");
+    let context = Context::new();
+    for endpoint in endpoints() {
+        let router = socket(&context, Router);
+        router.int(ids::RCVHWM, 2);
+        let endpoint = router.bind(&endpoint).unwrap();
+        let first = named(&context, Dealer, "x");
+        first.connect(&endpoint).unwrap();
+        first.put("hello");
+        assert_eq!(router.take(), "x/hello");
+        let second = named(&context, Dealer, "x");
+        second.int(ids::SNDHWM, 20);
+        second.connect(&endpoint).unwrap();
+        until(|| router.peers() == 2);
+        for n in 0..20 {
+            second.put(&format!("{n}"));
+        }
+        second.close(None);
+        until(|| router.peers() == 1);
+        assert_eq!(router.dropped(DropReason::Refused), 20, "{endpoint}");
+        first.put("still here");
+        assert_eq!(router.take(), "x/still here");
+    }
+}
+
+/// Replies reach the connection that the peer has now.
+#[test]
+fn a_peer_that_returns_has_its_name_while_earlier_messages_wait_for_room() {
+    let _watchdog =
+        Watchdog::new("a_peer_that_returns_has_its_name_while_earlier_messages_wait_for_room");
+    let context = Context::new();
+    let router = socket(&context, Router);
+    router.int(ids::RCVHWM, 2);
+    router.int(ids::ROUTER_MANDATORY, 1);
+    let endpoint = router.bind("tcp://127.0.0.1:*").unwrap();
+    let before = named(&context, Dealer, "x");
+    before.connect(&endpoint).unwrap();
+    for n in 0..20 {
+        before.put(&format!("{n}"));
+    }
+    until_known(&router, "x");
+    before.close(None);
+    let now = named(&context, Dealer, "x");
+    now.connect(&endpoint).unwrap();
+    // Greetings from before the return may reach the earlier connection, or nobody.
+    until(|| {
+        let _ = send_to(&router, "x", "hello", Wait::Dont);
+        now.recv(Wait::Dont).is_ok()
+    });
+    for n in 0..20 {
+        assert_eq!(router.take(), format!("x/{n}"));
+    }
+}
+
 #[test]
 fn with_handover_a_name_belongs_to_the_latest_peer() {
     let _watchdog = Watchdog::new("with_handover_a_name_belongs_to_the_latest_peer");

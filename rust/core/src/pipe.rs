@@ -37,7 +37,7 @@ pub(crate) use self::line::{Line, Loan, Look};
 use self::losses::Losses;
 use self::runs::RunsCell;
 pub(crate) use self::weight::Inbound;
-use crate::sys::sync::atomic::{AtomicI64, AtomicU64, Ordering, fence};
+use crate::sys::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering, fence};
 use crate::sys::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 /// Identifies a pipe within the socket that has it. It is not reused while the socket exists.
@@ -57,6 +57,8 @@ pub enum PipeEvent {
     Ready,
     /// The connection behind the pipe was lost. The pipe remains and becomes `Ready` again.
     Disconnected,
+    /// The peer behind the far end has hung up, but messages that it sent still wait for room in the pipe.
+    HungUp,
     /// Messages were handed to the kernel while this end waited for that (see [`Pipe::wait_sent`]).
     Sent,
     /// The far end gathers messages until this end's owner [asks](Pipe::ask) for them.
@@ -170,6 +172,8 @@ struct End {
     wants_room: Doorbell,
     /// The state of the other end, as this end sees it. It is stored here, because it is read for each message.
     far: FarCell,
+    /// Whether the peer behind the other end has hung up.
+    hung_up: AtomicBool,
     /// How long the far side delivers after this end has closed, in milliseconds; -1 means without a limit.
     linger: AtomicI64,
     peer: Mutex<Option<Arc<PeerInfo>>>,
@@ -221,6 +225,7 @@ impl End {
             limit: InForce::new(config.limit_out, far.limit_in),
             wants_room: Doorbell::new(),
             far: FarCell::new(),
+            hung_up: AtomicBool::new(false),
             linger: AtomicI64::new(-1),
             peer: Mutex::new(None),
             last_words: Mutex::new(None),

@@ -517,7 +517,11 @@ impl PipeOwner for Session {
                 }
             }
             PipeEvent::Writable | PipeEvent::Closed | PipeEvent::Gathering => self.wake(),
-            PipeEvent::Ready | PipeEvent::Disconnected | PipeEvent::Sent | PipeEvent::Asked => {}
+            PipeEvent::Ready
+            | PipeEvent::Disconnected
+            | PipeEvent::HungUp
+            | PipeEvent::Sent
+            | PipeEvent::Asked => {}
         }
     }
 }

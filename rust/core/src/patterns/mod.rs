@@ -233,6 +233,12 @@ pub trait Pattern: Send {
         let _ = (pipes, id);
     }
 
+    /// The peer has hung up and can be sent nothing more, but messages that it sent still wait for room in the pipe.
+    /// `disconnected` or `far_closed` follows when they were read.
+    fn hung_up(&mut self, pipes: &mut PipeSet, id: PipeId) {
+        let _ = (pipes, id);
+    }
+
     /// Messages may have arrived on a pipe whose `check_read` was false.
     fn readable(&mut self, pipes: &mut PipeSet, id: PipeId);
 

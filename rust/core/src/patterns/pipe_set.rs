@@ -130,6 +130,11 @@ pub struct Counters {
 }
 
 impl Counters {
+    /// Nothing was dropped.
+    pub(crate) const NONE: Counters = Counters {
+        dropped: [0; DropReason::ALL.len()],
+    };
+
     /// Counts `n` messages dropped for `reason`.
     pub fn add(&mut self, reason: DropReason, n: u64) {
         self.dropped[reason as usize] += n;
@@ -230,10 +235,23 @@ struct Entry {
     side: Side,
     /// Whether the far end is another socket of the context.
     local: bool,
-    counters: Counters,
+    /// Made with the first drop, because they take 168 bytes and most peers lose nothing.
+    counters: Option<Box<Counters>>,
     dirty: bool,
     /// The reason why the pattern drops this pipe, if it does.
     doomed: Option<DoomReason>,
+}
+
+impl Entry {
+    /// What this pipe lost.
+    fn drops(&self) -> &Counters {
+        static NONE: Counters = Counters::NONE;
+        self.counters.as_deref().unwrap_or(&NONE)
+    }
+
+    fn count_drops(&mut self, reason: DropReason, n: u64) {
+        self.counters.get_or_insert_default().add(reason, n);
+    }
 }
 
 /// A pipe that left the set, with its description.
@@ -281,7 +299,7 @@ impl PipeSet {
             endpoint: endpoint.into(),
             side,
             local: false,
-            counters: Counters::default(),
+            counters: None,
             dirty: false,
             doomed: None,
         };
@@ -318,7 +336,7 @@ impl PipeSet {
         let entry = self.slots[index].entry.take()?;
         self.free.push(index as u32);
         self.occupied ^= index as u32;
-        self.counters.merge(&entry.counters);
+        self.counters.merge(entry.drops());
         Some(Removed {
             pipe: entry.pipe,
             endpoint: entry.endpoint,
@@ -603,7 +621,7 @@ impl PipeSet {
     /// Counts a dropped message, on its pipe if it had one.
     pub fn count_drop(&mut self, id: Option<PipeId>, reason: DropReason) {
         match id.and_then(|id| self.entry(id)) {
-            Some(entry) => entry.counters.add(reason, 1),
+            Some(entry) => entry.count_drops(reason, 1),
             None => self.counters.add(reason, 1),
         }
     }
@@ -634,7 +652,7 @@ impl PipeSet {
     pub(crate) fn counters(&self) -> Counters {
         let mut all = self.counters;
         for entry in self.slots.iter().filter_map(|slot| slot.entry.as_ref()) {
-            all.merge(&entry.counters);
+            all.merge(entry.drops());
         }
         all
     }
@@ -647,7 +665,7 @@ impl PipeSet {
         for (index, slot) in self.slots.iter().enumerate() {
             if let Some(entry) = &slot.entry {
                 let id = PipeId(u64::from(slot.generation) << 32 | index as u64);
-                if visit(id, &entry.pipe, &entry.endpoint, &entry.counters).is_break() {
+                if visit(id, &entry.pipe, &entry.endpoint, entry.drops()).is_break() {
                     return;
                 }
             }

@@ -288,6 +288,7 @@ impl Rig {
                     self.pipes.get(id).map(Pipe::parts_from_peer);
                     self.pattern.disconnected(&mut self.pipes, id);
                 }
+                PipeEvent::HungUp => self.pattern.hung_up(&mut self.pipes, id),
                 PipeEvent::Sent | PipeEvent::Gathering => {}
                 PipeEvent::Asked => self.pipes.publish_gathered(),
             }

@@ -12,10 +12,10 @@ use crate::patterns::claims::Claims;
 use crate::patterns::fair_queue::FairQueue;
 use crate::patterns::load_balancer::LoadBalancer;
 use crate::patterns::notices::Notices;
-use crate::patterns::pipe_set::{DoomReason, DropReason, PipeSet};
+use crate::patterns::pipe_set::{DoomReason, DropReason, PipeSet, Side};
 use crate::patterns::router_table::{self, Given, RouterTable};
 use crate::patterns::{Pattern, PatternSpec, Priority, Spills};
-use crate::pipe::PipeId;
+use crate::pipe::{Pipe, PipeId};
 
 struct Router {
     table: RouterTable,
@@ -106,8 +106,7 @@ impl Router {
 
     /// Takes the name from `holder` for `newcomer`, if that is allowed.
     fn take_over(&mut self, pipes: &mut PipeSet, holder: PipeId, newcomer: PipeId) -> bool {
-        let gone = pipes.get(holder).is_none_or(|pipe| pipe.is_far_closed());
-        if gone {
+        if is_gone(pipes, holder) {
             self.table.unroute(holder);
             return true;
         }
@@ -139,6 +138,20 @@ impl Router {
         self.notices.forget(id);
         if !self.claims.add(name, id) {
             pipes.doom(id, otherwise);
+        }
+        self.refuse_departed(pipes, id);
+    }
+
+    /// Drops what a waiting peer has sent, if it has hung up: it would otherwise keep its place and its connection as
+    /// long as the other peer lives. Its messages are not for the application, because an answer would reach the peer
+    /// that has the name.
+    fn refuse_departed(&mut self, pipes: &mut PipeSet, id: PipeId) {
+        if !self.claims.contains(id) || !pipes.get(id).is_some_and(|pipe| pipe.peer_hung_up()) {
+            return;
+        }
+        pipes.discard(id, DropReason::Refused);
+        while pipes.check_read(id) && pipes.queued_in(id) > 0 {
+            pipes.discard(id, DropReason::Refused);
         }
     }
 
@@ -239,6 +252,13 @@ impl Router {
     }
 }
 
+/// Whether nothing can be sent to the peer of this pipe any more. A peer to which the socket connects may return.
+fn is_gone(pipes: &mut PipeSet, id: PipeId) -> bool {
+    let returns = pipes.side(id) == Some(Side::Connecting);
+    let gone = |pipe: &mut Pipe| pipe.is_far_closed() || (pipe.peer_hung_up() && !returns);
+    pipes.get(id).is_none_or(gone)
+}
+
 fn announced_id(pipes: &mut PipeSet, id: PipeId) -> Bytes {
     let peer = pipes.get(id).and_then(|pipe| pipe.peer());
     peer.map(|peer| peer.routing_id.clone()).unwrap_or_default()
@@ -290,14 +310,25 @@ impl Pattern for Router {
         self.claims.remove(id);
     }
 
-    fn readable(&mut self, _: &mut PipeSet, id: PipeId) {
+    fn hung_up(&mut self, pipes: &mut PipeSet, id: PipeId) {
+        self.refuse_departed(pipes, id);
+        if is_gone(pipes, id) {
+            // What the peer has sent is still read under its name.
+            self.release(pipes, id);
+            self.open.remove(id);
+        }
+    }
+
+    fn readable(&mut self, pipes: &mut PipeSet, id: PipeId) {
         if self.table.name(id).is_some() {
             self.inbound.insert(id);
+        } else {
+            self.refuse_departed(pipes, id);
         }
     }
 
     fn writable(&mut self, _: &mut PipeSet, id: PipeId) {
-        if self.table.name(id).is_some() {
+        if self.table.is_routed(id) {
             self.open.insert(id);
         }
     }

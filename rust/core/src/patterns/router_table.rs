@@ -140,6 +140,12 @@ impl RouterTable {
         Some(id.into_bytes())
     }
 
+    /// Whether the id of the pipe's peer leads to this pipe.
+    pub(super) fn is_routed(&self, pipe: PipeId) -> bool {
+        self.name(pipe)
+            .is_some_and(|id| self.route(id) == Some(pipe))
+    }
+
     /// Removes the pipe.
     pub(super) fn remove(&mut self, pipe: PipeId) {
         if self.entry(pipe).is_some() {

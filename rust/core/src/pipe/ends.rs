@@ -137,6 +137,7 @@ impl Pipe {
     /// Makes the peer known to the far end and notifies it that the connection is ready.
     pub fn announce_ready(&self, peer: Arc<PeerInfo>) {
         *lock(&self.far().peer) = Some(peer);
+        self.far().hung_up.store(false, Ordering::Release);
         self.far().notify(PipeEvent::Ready);
     }
 
@@ -148,6 +149,19 @@ impl Pipe {
     /// Notifies the far end that the connection is lost for now.
     pub fn announce_disconnected(&self) {
         self.far().notify(PipeEvent::Disconnected);
+    }
+
+    /// Notifies the far end, once per connection, that the peer has hung up before everything that it sent is in the
+    /// pipe.
+    pub fn announce_hang_up(&self) {
+        if !self.far().hung_up.swap(true, Ordering::AcqRel) {
+            self.far().notify(PipeEvent::HungUp);
+        }
+    }
+
+    /// Whether the peer behind the far end has hung up, as far as [`announce_hang_up`](Self::announce_hang_up) told.
+    pub fn peer_hung_up(&self) -> bool {
+        self.own().hung_up.load(Ordering::Acquire)
     }
 
     /// Changes the limit that this end sets for what it writes.

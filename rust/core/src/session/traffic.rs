@@ -136,6 +136,12 @@ impl Session {
         }
         if let Some(pipe) = &mut state.pipe {
             pipe.flush();
+            if let (Input::Idle, Link::Up(up)) = (&result, &state.link)
+                && up.is_over(self.options.is_raw())
+            {
+                // The peer is gone, but its messages wait for room.
+                pipe.announce_hang_up();
+            }
         }
         result
     }

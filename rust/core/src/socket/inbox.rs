@@ -101,6 +101,9 @@ impl Core {
         state.pattern.readable(&mut state.pipes, id);
         adopt(&*state.pattern, &mut state.pipes, id);
         self.ring_spiller();
+        if state.pipes.get(id).is_some_and(|pipe| pipe.peer_hung_up()) {
+            on_event(self.spec, state, id, PipeEvent::HungUp);
+        }
         if state.pipes.get(id).is_some_and(|pipe| pipe.is_far_closed()) {
             on_event(self.spec, state, id, PipeEvent::Closed);
         }
@@ -208,6 +211,7 @@ fn on_event(spec: &PatternSpec, state: &mut State, id: PipeId, event: PipeEvent)
             }
             pattern.disconnected(pipes, id);
         }
+        PipeEvent::HungUp => pattern.hung_up(pipes, id),
         PipeEvent::Closed => {
             if pipes.get(id).is_some_and(|pipe| pipe.far_withdrew()) {
                 pattern.withdrawn(pipes, id);
@@ -238,9 +242,11 @@ impl PipeOwner for Core {
         let urgent = match event {
             PipeEvent::Readable => self.spec.eager,
             PipeEvent::Writable | PipeEvent::Sent | PipeEvent::Gathering => false,
-            PipeEvent::Closed | PipeEvent::Ready | PipeEvent::Disconnected | PipeEvent::Asked => {
-                true
-            }
+            PipeEvent::Closed
+            | PipeEvent::Ready
+            | PipeEvent::Disconnected
+            | PipeEvent::HungUp
+            | PipeEvent::Asked => true,
         };
         self.post(Post::Pipe(id, event), urgent);
         // A peer has room, has come or is gone.

@@ -394,6 +394,7 @@ impl<F: Fn() + Send + Sync> PipeOwner for Owner<F> {
             // Of the other end, and of pipes with connections behind them.
             PipeEvent::Ready
             | PipeEvent::Disconnected
+            | PipeEvent::HungUp
             | PipeEvent::Sent
             | PipeEvent::Gathering
             | PipeEvent::Asked => {}

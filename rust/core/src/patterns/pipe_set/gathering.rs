@@ -125,9 +125,7 @@ impl PipeSet {
                         self.dirty.push(*id);
                     }
                 }
-                Some(entry) => entry
-                    .counters
-                    .add(DropReason::PeerGone, u64::from(messages)),
+                Some(entry) => entry.count_drops(DropReason::PeerGone, u64::from(messages)),
                 None => self.counters.add(DropReason::PeerGone, u64::from(messages)),
             }
         }

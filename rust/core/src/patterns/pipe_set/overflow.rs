@@ -521,7 +521,7 @@ impl PipeSet {
                     let gone = before - queue.bytes();
                     overflow.bytes = overflow.bytes.saturating_sub(gone);
                     match id.and_then(|id| self.entry(id)) {
-                        Some(entry) => entry.counters.add(DropReason::Disk, lost),
+                        Some(entry) => entry.count_drops(DropReason::Disk, lost),
                         None => self.counters.add(DropReason::Disk, lost),
                     }
                 }

@@ -60,6 +60,18 @@ impl Rig {
         (loads, queued)
     }
 
+    /// A connection is established and its peer hangs up before the socket looks.
+    pub(in crate::patterns) fn far_comes_and_goes(&mut self, id: PipeId, routing_id: &str) {
+        self.far[&id].announce_ready(Arc::new(peer(routing_id)));
+        self.far_hang_up(id);
+    }
+
+    /// The peer hangs up, while messages that it sent wait for room.
+    pub(in crate::patterns) fn far_hang_up(&mut self, id: PipeId) {
+        self.far[&id].announce_hang_up();
+        self.settle();
+    }
+
     /// Whether the far end still exists.
     pub(in crate::patterns) fn has_far(&self, id: PipeId) -> bool {
         self.far.contains_key(&id)

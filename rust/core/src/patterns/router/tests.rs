@@ -253,6 +253,82 @@ fn a_name_that_the_application_chose_is_not_handed_over() {
 }
 
 #[test]
+fn a_waiting_peer_that_has_hung_up_leaves() {
+    let mut rig = Rig::with_hwm(&ROUTER, 2);
+    let holder = rig.accept("x");
+    let waiting = rig.accept("x");
+    for text in ["1", "2"] {
+        rig.far_send(waiting, [text]);
+    }
+    rig.settle();
+    assert_eq!(rig.dropped_in_all(), 0, "it may still get the name");
+    rig.far_hang_up(waiting);
+    assert_eq!(rig.dropped(DropReason::Refused), 2);
+    // There is room now for what the connection has not delivered.
+    rig.far_send(waiting, ["3"]);
+    rig.settle();
+    assert_eq!(rig.dropped(DropReason::Refused), 3);
+    rig.far_close(waiting);
+    rig.settle();
+    assert!(rig.is_gone(waiting) && !rig.can_recv());
+    rig.send(["x", "still here"]).unwrap();
+    assert_eq!(rig.far_recv_all(holder), ["still here"]);
+}
+
+#[test]
+fn a_peer_that_hangs_up_before_it_asks_for_a_used_name_does_not_wait() {
+    let mut rig = Rig::with_hwm(&ROUTER, 2);
+    rig.accept("x");
+    let late = rig.connect();
+    rig.far_send(late, ["1"]);
+    rig.far_comes_and_goes(late, "x");
+    assert_eq!(rig.dropped(DropReason::Refused), 1);
+}
+
+#[test]
+fn a_peer_that_has_hung_up_gives_its_name_to_the_next_one() {
+    for handover in [false, true] {
+        let mut rig = Rig::with_hwm(&ROUTER, 2);
+        rig.set(PatternOption::RouterHandover(handover)).unwrap();
+        rig.set(PatternOption::RouterMandatory(true)).unwrap();
+        let first = rig.accept("x");
+        for text in ["1", "2"] {
+            rig.far_send(first, [text]);
+        }
+        rig.far_hang_up(first);
+        assert!(!rig.can_send(), "nobody is left");
+        let error = rig.send(["x", "lost?"]).unwrap_err().error;
+        assert_eq!(error.kind(), ErrorKind::HostUnreachable);
+        let second = rig.accept("x");
+        rig.send(["x", "hello again"]).unwrap();
+        assert_eq!(rig.far_recv_all(second), ["hello again"]);
+        assert_eq!(rig.recv().unwrap(), ["x", "1"]);
+        rig.far_send(first, ["3"]);
+        rig.far_close(first);
+        rig.settle();
+        assert_eq!(rig.recv().unwrap(), ["x", "2"]);
+        assert_eq!(rig.recv().unwrap(), ["x", "3"]);
+        rig.settle();
+        assert!(rig.is_gone(first) && !rig.pattern.is_waiting(second));
+        assert_eq!(rig.dropped_in_all(), 0);
+    }
+}
+
+#[test]
+fn a_peer_to_which_the_socket_connects_keeps_its_name_when_it_hangs_up() {
+    let mut rig = Rig::with_hwm(&ROUTER, 2);
+    let peer = rig.connect();
+    rig.ready(peer, "x");
+    rig.far_hang_up(peer);
+    rig.send(["x", "for later"]).unwrap();
+    let other = rig.accept("x");
+    assert!(rig.pattern.is_waiting(other));
+    rig.ready(peer, "x");
+    assert_eq!(rig.far_recv_all(peer), ["for later"]);
+    assert_eq!(rig.dropped_in_all(), 0);
+}
+
+#[test]
 fn a_peer_that_returns_gets_its_name_even_while_its_last_messages_are_unread() {
     let mut rig = Rig::new(&ROUTER);
     let first = rig.accept("x");
