@@ -44,6 +44,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(skip)
 
 
+def pytest_collection_finish() -> None:
+    """Keeps the thousands of collected tests out of every later collection of garbage: most tests ask for one or more."""
+    gc.collect()
+    gc.freeze()
+
+
 @pytest.fixture(scope="session")
 def zmq() -> ModuleType:
     """The module under test."""
