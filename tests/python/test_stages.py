@@ -3,10 +3,12 @@
 import importlib
 import re
 import sys
+import threading
 import zipfile
 from pathlib import Path
 
 import pytest
+from support import PATIENCE
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "tools"))
 release = importlib.import_module("release")
@@ -68,6 +70,88 @@ def test_a_failure_fails_the_run_and_stops_only_dependent_stages(
         "ok",
     ]
     assert summary[-1] == "0 passed, 1 failed, 2 skipped"
+
+
+def test_stages_run_at_the_same_time_except_those_of_a_lane() -> None:
+    meeting = threading.Barrier(2, timeout=PATIENCE)
+    builder = threading.Lock()
+
+    def meet(runner: object) -> None:
+        meeting.wait()
+
+    def build(runner: object) -> None:
+        assert builder.acquire(blocking=False), "two builds at the same time"
+        meeting.wait()
+        builder.release()
+
+    plan = [
+        stage_runner.Stage("first build", build, lane="cargo"),
+        stage_runner.Stage("second build", build, lane="cargo"),
+        stage_runner.Stage("beside the first", meet),
+        stage_runner.Stage("beside the second", meet, after=("first build",)),
+    ]
+    assert stage_runner.run(plan, stage_runner.Runner(), at_once=3) == 0
+
+
+def test_a_stage_that_comes_after_a_failed_one_runs(capsys: pytest.CaptureFixture[str]) -> None:
+    ended = []
+
+    def tests(runner: object) -> None:
+        ended.append("tests")
+        raise stage_runner.Failed("as it should")
+
+    def table(runner: object) -> None:
+        assert ended == ["tests"]
+        ended.append("table")
+
+    plan = [
+        stage_runner.Stage("table", table, after=("tests",)),
+        stage_runner.Stage("tests", tests),
+    ]
+    assert stage_runner.run(plan, stage_runner.Runner()) == 1
+    assert ended == ["tests", "table"]
+
+
+def test_outputs_of_stages_that_run_at_the_same_time_do_not_mix(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    said, shown = threading.Event(), []
+
+    def first(runner: stage_runner.Runner) -> None:
+        runner.sh(sys.executable, "-c", "print('one')")
+        assert said.wait(PATIENCE)
+        shown.append(capsys.readouterr().out)
+        runner.sh(sys.executable, "-c", "print('two')")
+
+    def second(runner: stage_runner.Runner) -> None:
+        runner.say("three")
+        said.set()
+
+    plan = [stage_runner.Stage("first", first), stage_runner.Stage("second", second)]
+    assert stage_runner.run(plan, stage_runner.Runner()) == 0
+    assert "one" in shown[0] and "three" not in shown[0], "the first is seen while it runs"
+    lines = (shown[0] + capsys.readouterr().out).split("=== summary ===")[0].splitlines()
+    assert [line for line in lines if line in ("one", "two", "three")] == ["one", "two", "three"]
+    assert lines.index("two") < lines.index("=== second ===") < lines.index("three")
+
+
+def test_commands_end_when_the_run_is_interrupted() -> None:
+    runner = stage_runner.Runner()
+
+    def forever(runner: stage_runner.Runner) -> None:
+        runner.sh(
+            sys.executable, "-c", "import time; print('started', flush=True); time.sleep(600)"
+        )
+
+    def interrupt(own: stage_runner.Runner) -> None:
+        own.sh(sys.executable, "-c", "")
+        raise KeyboardInterrupt
+
+    plan = [stage_runner.Stage("forever", forever), stage_runner.Stage("interrupt", interrupt)]
+    with pytest.raises(KeyboardInterrupt):
+        stage_runner.run(plan, runner)
+    with pytest.raises(stage_runner.Failed, match="interrupted"):
+        runner.sh(sys.executable, "-c", "")
 
 
 def test_a_command_that_fails_is_a_failure() -> None:
