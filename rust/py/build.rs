@@ -13,7 +13,6 @@ const QUOTES: &str = "\"\"\"";
 fn main() {
     let stub = stub();
     println!("cargo::rerun-if-changed={}", stub.display());
-    println!("cargo::rerun-if-changed=build.rs");
     let stub = fs::read_to_string(&stub).unwrap_or_else(|error| panic!("{STUB}: {error}"));
     let arms: String = docstrings(&stub)
         .iter()
