@@ -132,7 +132,7 @@ def instructions(runner: Runner) -> None:
 def other_crate(runner: Runner) -> None:
     """Builds an extension module with a transport, a pattern and a mechanism of other crates, and uses it with the installed package."""
     build = ("cargo", "build", "--locked", "--profile", "quick", "-p", "zeroxide-extensions-python")
-    runner.sh(*build, env=one_python())
+    runner.sh(*build, env=like_the_wheel())
     folder = TARGET / "other-crate"
     folder.mkdir(parents=True, exist_ok=True)
     built = TARGET / "quick" / "libzeroxide_extensions.so"
@@ -151,6 +151,17 @@ def cargo_deny(runner: Runner) -> None:
 def one_python() -> dict[str, str]:
     """pyo3 rebuilds when its interpreter changes, so clippy and maturin must name the same one."""
     return {"PYO3_PYTHON": str(PYTHON)}
+
+
+def like_the_wheel() -> dict[str, str]:
+    """The variables for which maturin built pyo3: with others, cargo builds it again, in turns for this and for the wheel."""
+    configurations = (TARGET / "maturin").glob("pyo3-config-*.txt")
+    newest = max(configurations, key=lambda path: path.stat().st_mtime)
+    return {
+        **one_python(),
+        "PYO3_CONFIG_FILE": str(newest),
+        "PYO3_BUILD_EXTENSION_MODULE": "1",
+    }
 
 
 def without_counts() -> str | None:
