@@ -155,7 +155,9 @@ def one_python() -> dict[str, str]:
 
 def like_the_wheel() -> dict[str, str]:
     """The variables for which maturin built pyo3: with others, cargo builds it again, in turns for this and for the wheel."""
-    configurations = (TARGET / "maturin").glob("pyo3-config-*.txt")
+    configurations = list((TARGET / "maturin").glob("pyo3-config-*.txt"))
+    if not configurations:
+        raise Failed("no wheel was built here before")
     newest = max(configurations, key=lambda path: path.stat().st_mtime)
     return {
         **one_python(),
