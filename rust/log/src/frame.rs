@@ -29,6 +29,10 @@ pub(crate) const FIXED: usize = 88;
 /// The longest name of a producer, in bytes.
 pub const MAX_NAME: usize = 255;
 
+/// No log has as many rows. Readers have offsets as signed numbers, and could not read rows with higher ones. Damage and
+/// forgery may lead to such an offset with a right checksum; then it is not used.
+pub(crate) const OFFSET_MAX: u64 = 1 << 62;
+
 /// The maximum length of a header: the head of a batch with all columns, and the longest name.
 pub(crate) const MAX_HEADER: usize = 512;
 
@@ -146,17 +150,13 @@ impl Header {
         } else {
             head.rows as u64 == span
         };
-        // Offsets and numbers are signed at readers.
-        let in_range = |first: u64| {
-            first
-                .checked_add(span)
-                .is_some_and(|end| i64::try_from(end).is_ok())
-        };
+        let durable = u64_at(fixed, 72);
         if !adds_up
             || flags & !flag::ALL != 0
             || !covers
-            || !in_range(first_offset)
-            || !in_range(first_seq)
+            || !are_offsets(first_offset, span)
+            || !are_numbers(first_seq, span)
+            || durable > OFFSET_MAX
         {
             return Err(Wrong("a header that contradicts itself"));
         }
@@ -177,7 +177,7 @@ impl Header {
                 u64_at(fixed, 56).cast_signed(),
                 u64_at(fixed, 64).cast_signed(),
             ),
-            durable: u64_at(fixed, 72),
+            durable,
             role: match flags & (flag::PART | flag::LAST) {
                 0 => Role::Single,
                 flag::PART => Role::Part,
@@ -193,6 +193,18 @@ impl Header {
         let body = frame.get(self.header_length..self.length);
         body.is_some_and(|body| crc32c::crc32c(body) == self.body_crc)
     }
+}
+
+/// Whether a log can have rows at these offsets.
+pub(crate) fn are_offsets(first: u64, count: u64) -> bool {
+    let end = first.checked_add(count);
+    end.is_some_and(|end| end <= OFFSET_MAX)
+}
+
+/// Whether rows can have these sequence numbers, which are signed at readers.
+pub(crate) fn are_numbers(first: u64, count: u64) -> bool {
+    let end = first.checked_add(count);
+    end.is_some_and(|end| i64::try_from(end).is_ok())
 }
 
 /// The description of a frame, without its rows.

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use crate::book::Book;
 use crate::disk::{self, File, FileExt, OpenOptions};
 use crate::error::LogError;
-use crate::frame::{Header, Role};
+use crate::frame::{Header, OFFSET_MAX, Role};
 use crate::generations::{GENERATIONS, Generations, random};
 use crate::lock::{self, Lock};
 use crate::prepared;
@@ -191,7 +191,9 @@ fn read_durable(dir: &Path) -> u64 {
         .split(' ')
         .next()
         .and_then(|digits| digits.parse().ok());
-    offset.filter(|offset| mark(*offset) == text).unwrap_or(0)
+    offset
+        .filter(|offset| mark(*offset) == text && *offset <= OFFSET_MAX)
+        .unwrap_or(0)
 }
 
 /// A segment's file.

@@ -6,7 +6,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::disk::{self, File, FileExt};
 use crate::error::LogError;
-use crate::frame::Header;
+use crate::frame::{Header, OFFSET_MAX};
 use crate::ipc;
 use crate::private;
 
@@ -76,10 +76,6 @@ pub(crate) fn begin_segment(
 pub(crate) fn file_name(first: u64) -> String {
     format!("{first:020}.zlog")
 }
-
-/// No log has as many rows. Readers have offsets as signed numbers, so rows after a segment of a higher name could not be
-/// read.
-const OFFSET_MAX: u64 = 1 << 62;
 
 /// The first offset according to a file's name, if it is a segment's.
 pub(crate) fn first_of_name(name: &str) -> Option<u64> {

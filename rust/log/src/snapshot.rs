@@ -9,6 +9,7 @@ use std::sync::Arc;
 use crate::book::{Book, Last, Published, Writer};
 use crate::disk;
 use crate::error::LogError;
+use crate::frame::{are_numbers, are_offsets};
 use crate::private;
 use crate::segment::LogId;
 
@@ -140,14 +141,26 @@ impl Snapshot {
         for _ in 0..input.number()? {
             segments.push((input.number()?, input.number()?.cast_signed()));
         }
-        input.0.is_empty().then_some(Snapshot {
+        let snapshot = Snapshot {
             id,
             base,
             durable,
             book,
             groups,
             segments,
-        })
+        };
+        (input.0.is_empty() && snapshot.is_possible()).then_some(snapshot)
+    }
+
+    /// Whether a log can continue from here.
+    fn is_possible(&self) -> bool {
+        let firsts = self.segments.iter().map(|(first, _)| *first);
+        let mut offsets = firsts.chain([self.base, self.durable]);
+        let mut queries = self.book.queries.values();
+        let mut writers = self.book.producers.values().flat_map(|last| &*last.writers);
+        offsets.all(|offset| are_offsets(offset, 0))
+            && queries.all(|last| are_offsets(last.range.end, 0) && are_offsets(last.next_seq, 0))
+            && writers.all(|writer| are_numbers(writer.last_seq, 1))
     }
 }
 

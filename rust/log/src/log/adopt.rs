@@ -29,6 +29,8 @@ impl Log {
         self.shared.sync()?;
         let first = self.next();
         let next_seq = self.published(&query).map_or(0, |last| last.next_seq);
+        let rows = prepared.frames.iter().map(|frame| frame.rows).sum();
+        self.check_numbers(first, next_seq, rows)?;
         self.forgotten += self.book.forget(self.config.max_producers);
         // A segment without rows has the name that this one gets. Its contents go into the snapshot first.
         let replaces = first == self.sealed_end();

@@ -6,8 +6,8 @@ use std::ops::Range;
 use super::Log;
 use crate::batch::Batch;
 use crate::disk::FileExt;
-use crate::error::LogError;
-use crate::frame::{self, Labels, Origin, Role};
+use crate::error::{BatchError, LogError};
+use crate::frame::{self, Labels, Origin, Role, are_numbers, are_offsets};
 
 /// A larger buffer is not kept for the next frame.
 const SCRATCH_KEPT: usize = 16 << 20;
@@ -50,6 +50,11 @@ impl Log {
         batch: &Batch,
     ) -> Result<(), LogError> {
         let first = writing.range.end;
+        let rows = batch.rows() as u64;
+        if let Err(error) = self.check_numbers(first, origin.first_seq, rows) {
+            self.take_back()?;
+            return Err(error);
+        }
         let labels = Labels {
             first_offset: first,
             span: batch.rows(),
@@ -72,7 +77,7 @@ impl Log {
         if self.scratch.bytes.capacity() > SCRATCH_KEPT {
             self.scratch.bytes = Vec::new();
         }
-        writing.range.end = first + batch.rows() as u64;
+        writing.range.end = first + rows;
         writing.frames.push(PutFrame {
             role,
             origin,
@@ -81,6 +86,27 @@ impl Log {
             offsets: first..writing.range.end,
         });
         writing.position += length;
+        Ok(())
+    }
+
+    /// Checks that readers can have the offsets and sequence numbers of new rows.
+    pub(super) fn check_numbers(
+        &self,
+        first: u64,
+        first_seq: u64,
+        rows: u64,
+    ) -> Result<(), LogError> {
+        if !are_numbers(first_seq, rows) {
+            return Err(BatchError::Malformed("sequence numbers beyond the last one").into());
+        }
+        if !are_offsets(first, rows) {
+            return Err(LogError::Foreign {
+                path: self.shared.dir.clone(),
+                what:
+                    "its offsets have come to the last one that a row can have; use another folder"
+                        .to_owned(),
+            });
+        }
         Ok(())
     }
 
