@@ -5,8 +5,9 @@ mod common;
 use std::time::Duration;
 
 use bytes::Bytes;
-use common::inproc_name;
-use zeroxide::{Context, ErrorKind, Frame, Message, Socket, SocketType, Value, Wait, ids};
+use common::{SocketExt, inproc_name, socket};
+use zeroxide::{Context, Error, ErrorKind, Frame, Message, Socket, SocketType, Value, Wait, ids};
+use zeroxide_proto::wires::{WIRES, standard};
 
 fn pipeline(context: &Context) -> (Socket, Socket) {
     let pull = context.socket(SocketType::Pull).unwrap();
@@ -121,4 +122,40 @@ fn options_have_the_types_of_their_values() {
     assert_eq!(publisher.linger().unwrap(), Some(Duration::ZERO));
     assert_eq!(publisher.topics_count().unwrap(), 0);
     assert!(publisher.set_req_relaxed(true).is_err(), "an option of REQ");
+}
+
+#[test]
+fn errors_read_well_whether_the_name_of_a_wire_protocol_is_a_singular_or_a_plural() {
+    let context = Context::new();
+    let mut seen = [0; 3];
+    let mut is = |at: usize, error: Error, text: String| {
+        seen[at] += 1;
+        assert_eq!(error.kind(), ErrorKind::Invalid);
+        assert!(error.to_string().ends_with(&text), "{error}, not {text}");
+    };
+    for wire in WIRES.iter().filter(|wire| !wire.is_default()) {
+        let (title, number) = (wire.title, wire.number);
+        for socket_type in SocketType::ALL {
+            let socket = socket(&context, *socket_type);
+            if let Err(error) = socket.set_wire_protocol(number) {
+                let text = format!(
+                    "there is no {socket_type} socket over {title} (WIRE_PROTOCOL {number})"
+                );
+                is(0, error, text);
+                continue;
+            }
+            let error = socket.set_wire_protocol(0).unwrap_err();
+            let zmtp = standard().title;
+            let text =
+                format!("this {socket_type} socket speaks {title}, and cannot return to {zmtp}");
+            is(1, error, text);
+            socket.bytes(ids::PLAIN_USERNAME, b"user");
+            let error = socket.connect("tcp://127.0.0.1:9").unwrap_err();
+            let text = format!(
+                "there is no security mechanism over {title} (WIRE_PROTOCOL {number}), but this socket has PLAIN"
+            );
+            is(2, error, text);
+        }
+    }
+    assert!(seen.iter().all(|count| *count > 0), "{seen:?}");
 }

@@ -153,7 +153,7 @@ impl Security {
             return Ok(());
         };
         let text = format!(
-            "{} (WIRE_PROTOCOL {}) have no security mechanism, but this socket has {setting}",
+            "there is no security mechanism over {} (WIRE_PROTOCOL {}), but this socket has {setting}",
             wire.title, wire.number
         );
         Err(Error::with(ErrorKind::Invalid, text))

@@ -196,7 +196,10 @@ impl Core {
             ));
         }
         let Some(spec) = self.spec.over(wire) else {
-            return invalid(format!("{} have no {socket_type} socket", wire.title));
+            return invalid(format!(
+                "there is no {socket_type} socket over {} (WIRE_PROTOCOL {})",
+                wire.title, wire.number
+            ));
         };
         let is_used = !state.endpoints.is_empty() || !state.origins.is_empty();
         if is_used || state.pattern.topics().is_some_and(|topics| topics > 0) {

@@ -52,7 +52,7 @@ pub(super) fn bind(
     endpoint: impl FnOnce(&Socket) -> Result<String>,
 ) -> Result<Bound> {
     if port.options.use_fd.is_some() {
-        let text = format!("USE_FD is for tcp and ipc; a {scheme} socket makes its own descriptor");
+        let text = format!("USE_FD is for tcp and ipc; {scheme} makes its own descriptor");
         return Err(Error::with(ErrorKind::Invalid, text));
     }
     let worker = port.io_worker()?;
