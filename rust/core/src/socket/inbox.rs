@@ -118,11 +118,6 @@ impl Core {
                 .is_some_and(|some| some.fleeting() > 0)
     }
 
-    /// Counts messages on disk that the socket gives up when it closes.
-    pub(super) fn count_lingered(&self, count: u64) {
-        SocketPort::count_drop(self, DropReason::Lingered, count);
-    }
-
     /// Releases the pipes that are leaving, and publishes the messages that were written.
     #[inline]
     pub(super) fn settle(&self, state: &mut State) {

@@ -112,11 +112,6 @@ impl Core {
         let Some(overflow) = state.pipes.take_overflow() else {
             return;
         };
-        for left in overflow.left() {
-            if !left.is_kept {
-                self.count_lingered(left.messages);
-            }
-        }
         for report in reports(state, &overflow) {
             self.note_given_up(&report);
         }

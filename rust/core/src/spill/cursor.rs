@@ -9,7 +9,7 @@ use std::path::Path;
 use super::new_file;
 use super::record::{u32_at, u64_at};
 
-const NAME: &str = "cursor";
+pub(super) const NAME: &str = "cursor";
 const PLACE: usize = 32;
 
 /// See the module text.
@@ -47,10 +47,6 @@ impl Cursor {
         place[24..28].copy_from_slice(&crc.to_le_bytes());
         let at = (self.turn % 2) * PLACE as u64;
         self.file.write_all_at(&place, at)
-    }
-
-    pub(super) fn sync(&self) -> io::Result<()> {
-        self.file.sync_all()
     }
 }
 

@@ -207,5 +207,18 @@ fn new_file() -> OpenOptions {
     options
 }
 
+/// Makes a file durable, or the names in a folder.
+fn sync(path: &Path) -> io::Result<()> {
+    #[cfg(test)]
+    SYNCED.with_borrow_mut(|synced| synced.push(path.to_owned()));
+    File::open(path)?.sync_all()
+}
+
+#[cfg(test)]
+thread_local! {
+    /// What this thread has made durable.
+    pub(crate) static SYNCED: std::cell::RefCell<Vec<PathBuf>> = const { std::cell::RefCell::new(Vec::new()) };
+}
+
 #[cfg(test)]
 mod tests;

@@ -8,9 +8,9 @@ use std::path::{Path, PathBuf};
 
 use zeroxide_proto::message::Message;
 
-use super::cursor::{Cursor, read_up_to};
+use super::cursor::{self, Cursor, read_up_to};
 use super::record::{self, Found};
-use super::{BLOCK, new_file};
+use super::{BLOCK, new_file, sync};
 
 const ABOUT: &str = "about";
 const VERSION: &str = "zeroxide spill 1";
@@ -356,18 +356,14 @@ impl Queue {
     /// The system's.
     pub(crate) fn sync(&self) -> io::Result<()> {
         for segment in &self.segments {
-            let path = self.path(segment.number);
-            File::open(path)?.sync_all()?;
+            sync(&self.path(segment.number))?;
         }
-        if let Some(cursor) = &self.cursor {
-            cursor.sync()?;
+        if self.cursor.is_some() {
+            sync(&self.dir.join(cursor::NAME))?;
         }
-        File::open(self.dir.join(ABOUT))?.sync_all()?;
-        File::open(&self.dir)?.sync_all()?;
-        match self.dir.parent() {
-            Some(parent) => File::open(parent)?.sync_all(),
-            None => Ok(()),
-        }
+        sync(&self.dir.join(ABOUT))?;
+        sync(&self.dir)?;
+        self.dir.parent().map_or(Ok(()), sync)
     }
 
     /// Removes the files. The messages in them are lost.

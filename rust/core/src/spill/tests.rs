@@ -88,6 +88,52 @@ fn the_cut_end_of_a_file_loses_one_message() {
     }
 }
 
+/// A limit on the size of files makes writing fail in the middle of a message. It applies to a process, so this test has one
+/// of its own. The shell ignores the signal that would come with it.
+#[test]
+fn a_failed_write_is_reported_and_leaves_nothing_in_the_file() {
+    const CHILD: &str = "ZEROXIDE_TEST_SHORT_FILES";
+    if std::env::var_os(CHILD).is_none() {
+        let name = std::thread::current().name().unwrap().to_owned();
+        let script = "trap '' XFSZ; ulimit -f 20; exec \"$0\" --exact --nocapture \"$1\"";
+        let mut child = std::process::Command::new("sh");
+        child.args(["-c", script]);
+        child.arg(std::env::current_exe().unwrap()).arg(name);
+        assert!(child.env(CHILD, "1").status().unwrap().success());
+        return;
+    }
+    // The parts of a large message are written one by one, and in a file of its own. A shorter one has room.
+    for (too_large, shorter) in [(3000, None), (3000, Some("short")), (200_000, None)] {
+        let dir = tempfile::tempdir().unwrap();
+        let mut queue = fill(dir.path(), 0);
+        let mut accepted = Vec::new();
+        let error = loop {
+            let message = Message::from(vec![accepted.len() as u8; 2500]);
+            match queue.push(&message) {
+                Ok(()) => accepted.push(message),
+                Err(error) => break error,
+            }
+            assert!(accepted.len() < 10);
+        };
+        assert_eq!(error.kind(), io::ErrorKind::FileTooLarge);
+        assert!(queue.push(&Message::from(vec![0; too_large])).is_err());
+        if let Some(shorter) = shorter {
+            accepted.push(Message::from(shorter));
+            queue.push(&Message::from(shorter)).unwrap();
+        }
+        let size = (accepted.len() as u64, accepted.iter().map(size_of).sum());
+        assert_eq!((queue.messages(), queue.bytes()), size);
+        drop(queue);
+        let mut queue = open(dir.path());
+        assert!(!queue.is_cut());
+        assert_eq!((queue.messages(), queue.bytes()), size);
+        for message in accepted {
+            assert_eq!(queue.take(1000).unwrap(), Some(message));
+        }
+        assert_eq!(queue.take(1000).unwrap(), None);
+    }
+}
+
 #[test]
 fn damage_before_the_end_is_an_error_that_names_the_file() {
     let dir = tempfile::tempdir().unwrap();

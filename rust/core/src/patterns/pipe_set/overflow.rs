@@ -68,8 +68,6 @@ pub(crate) struct Left {
     pub(crate) id: Option<PipeId>,
     pub(crate) messages: u64,
     pub(crate) bytes: u64,
-    /// Whether the messages stay on disk for the next socket.
-    pub(crate) is_kept: bool,
 }
 
 impl Overflow {
@@ -196,7 +194,6 @@ impl Overflow {
             id,
             messages: queue.messages(),
             bytes: queue.bytes(),
-            is_kept: queue.is_kept(),
         };
         let peers = self.for_peers.iter().flat_map(|(id, queues)| {
             let queues = queues.iter();
