@@ -94,6 +94,8 @@ pub(crate) struct PatternFacts {
     pub(crate) eager: bool,
     /// Whether messages are sent to the names that peers have chosen.
     pub(crate) addresses_names: bool,
+    /// Whether it sends anything but subscriptions.
+    pub(crate) lingers: bool,
     /// The type, if the sockets speak another wire protocol than ZMTP.
     pub(crate) other: Option<SocketType>,
 }

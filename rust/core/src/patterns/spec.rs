@@ -107,6 +107,7 @@ impl PatternSpec {
             ),
             eager: self.eager,
             addresses_names: self.addresses_names,
+            lingers: self.lingers,
             other: Some(self.socket_type).filter(|_| !self.wire().is_default()),
         }
     }

@@ -54,12 +54,6 @@ impl Pipe {
         )
     }
 
-    /// Number of messages written here that were neither handed to the kernel nor lost yet.
-    pub fn unsent(&self) -> u64 {
-        let (sent, lost) = self.sent_and_lost();
-        self.written.saturating_sub(sent + lost)
-    }
-
     /// How many messages had been written here up to the last one that certainly never reached its peer; 0 if none was
     /// lost.
     pub fn never_arrived(&self) -> u64 {

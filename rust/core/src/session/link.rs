@@ -132,6 +132,8 @@ impl Session {
                 return false;
             }
             if withdrew {
+                self.count_withdrawn(state);
+                state.pipe = None;
                 self.finish(state, io);
                 return true;
             }
@@ -147,14 +149,21 @@ impl Session {
     fn start_over(&self, state: &mut State, io: &mut Reactor) {
         // The messages that were read and not decoded count as refused.
         let _ = self.input(state, io.now(), 0);
-        if state.pipe.as_ref().is_some_and(Pipe::far_gave_up) {
-            // The socket counts what it withdraws.
-            let (messages, _) = state.undelivered();
-            self.port.count_drop(DropReason::PeerGone, messages);
-        }
+        self.count_withdrawn(state);
         self.drop_stream(state, io);
         state.pipe = None;
         self.wait_for_next_round(state, io);
+    }
+
+    /// Counts what is not sent any more, because the socket gives up the connection. Only the session knows how much of it
+    /// the kernel has taken.
+    fn count_withdrawn(&self, state: &State) {
+        let reason = fate(state.pipe.as_ref());
+        // A subscriber that begins anew subscribes again.
+        if reason == DropReason::PeerGone || self.options.pattern.lingers {
+            let (messages, _) = state.undelivered();
+            self.port.count_drop(reason, messages);
+        }
     }
 
     fn check_closing(&self, state: &mut State, io: &mut Reactor) {
@@ -319,7 +328,7 @@ impl Session {
             let is_counted =
                 !state.closing.has_begun() && pipe.account_lost(stranded, unheard, never_arrived);
             if !is_counted && left.messages > 0 {
-                self.port.give_up(DropReason::PeerGone, left);
+                self.port.give_up(fate(Some(pipe)), left);
             }
         }
         let comes_back = state.connecter.is_some();
@@ -373,7 +382,7 @@ impl Session {
             && !state.closing.has_begun()
         {
             let (messages, bytes) = (pipe.queued_in(), pipe.queued_bytes_in());
-            self.give_up(DropReason::PeerGone, messages, bytes);
+            self.give_up(fate(Some(&pipe)), messages, bytes);
         }
     }
 
@@ -414,5 +423,13 @@ impl Session {
         if let Some(at) = times.into_iter().flatten().min() {
             io.set_timer(token, at);
         }
+    }
+}
+
+/// The reason for which messages count as dropped that are left when the connection ends.
+fn fate(pipe: Option<&Pipe>) -> DropReason {
+    match pipe.is_some_and(Pipe::far_withdrew) {
+        true => DropReason::TooSlow,
+        false => DropReason::PeerGone,
     }
 }

@@ -153,11 +153,11 @@ impl Core {
         }
         if let Some(removed) = state.pipes.remove(id) {
             let local = origin.is_some_and(|origin| origin.local);
-            state.totals.retire(&removed.pipe, local);
-            if removed.doomed == Some(DoomReason::TooSlow) && !local {
-                let lost = removed.pipe.unsent();
-                state.totals.dropped.add(DropReason::TooSlow, lost);
-            }
+            let reason = match removed.doomed {
+                Some(DoomReason::TooSlow) => DropReason::TooSlow,
+                _ => DropReason::PeerGone,
+            };
+            state.totals.retire(&removed.pipe, local, reason);
             if let Some(linger) = state.options.linger {
                 removed.pipe.set_linger(Some(linger));
             }

@@ -18,9 +18,9 @@ pub(super) struct Totals {
 }
 
 impl Totals {
-    /// Adds the counters of a pipe that leaves. Messages that the far end has not read are lost, unless the far end is
-    /// a socket that can still read them.
-    pub(super) fn retire(&mut self, pipe: &Pipe, local: bool) {
+    /// Adds the counters of a pipe that leaves. Messages that the far end has not read are lost for this `reason`, unless
+    /// the far end is still there: a socket can read them, and a session counts them.
+    pub(super) fn retire(&mut self, pipe: &Pipe, local: bool, reason: DropReason) {
         let unread = pipe.lost_unread();
         let (sent, sent_bytes) = pipe.written();
         let (received, received_bytes) = pipe.read_so_far();
@@ -34,7 +34,7 @@ impl Totals {
         self.full_out += full_out;
         self.full_in += full_in;
         self.dropped.merge(&below(pipe, local));
-        self.dropped.add(DropReason::PeerGone, unread);
+        self.dropped.add(reason, unread);
     }
 }
 
