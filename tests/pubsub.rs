@@ -340,7 +340,8 @@ fn messages_that_a_slow_subscriber_misses_are_counted_once_and_for_one_reason() 
     let _watchdog =
         Watchdog::new("messages_that_a_slow_subscriber_misses_are_counted_once_and_for_one_reason");
     let (_name, endpoints) = everywhere();
-    for endpoint in endpoints {
+    // Over inproc, each side counts its own part.
+    for endpoint in endpoints.iter().filter(|name| !name.starts_with("inproc")) {
         for connects in [false, true] {
             let context = Context::new();
             let publisher = socket(&context, Pub);
@@ -353,9 +354,9 @@ fn messages_that_a_slow_subscriber_misses_are_counted_once_and_for_one_reason() 
             slow.int(ids::RCVBUF, 100_000);
             slow.int(ids::RECONNECT_IVL, 1);
             if connects {
-                publisher.connect(&slow.bind(&endpoint).unwrap()).unwrap();
+                publisher.connect(&slow.bind(endpoint).unwrap()).unwrap();
             } else {
-                slow.connect(&publisher.bind(&endpoint).unwrap()).unwrap();
+                slow.connect(&publisher.bind(endpoint).unwrap()).unwrap();
             }
             until(|| publisher.get_int(ids::TOPICS_COUNT).unwrap() == 1);
             let mut sent = 0;
@@ -363,19 +364,19 @@ fn messages_that_a_slow_subscriber_misses_are_counted_once_and_for_one_reason() 
                 publisher.send(large(sent), Wait::Forever).unwrap();
                 sent += 1;
             }
-            // Messages that had left the publisher still arrive.
-            let mut got = 0;
+            // Messages that had left the publisher still arrive, from a peer that is then gone. Others follow.
+            let (mut got, mut has_more) = (0, false);
             until(|| {
-                got += usize::from(slow.recv(Wait::Dont).is_ok());
-                let lost =
-                    publisher.dropped(DropReason::TooSlow) + slow.dropped(DropReason::TooSlow);
-                let lost = lost as usize;
-                assert!(
-                    got + lost <= sent,
-                    "{got} and {lost} of {sent} at {endpoint}"
-                );
-                got + lost == sent
+                publisher.put("more");
+                while let Ok(message) = slow.recv(Wait::Dont) {
+                    let is_new = text(&message) == "more";
+                    has_more |= is_new;
+                    got += usize::from(!is_new);
+                }
+                has_more && slow.stats().unwrap().peers.len() == 1
             });
+            let lost = publisher.dropped(DropReason::TooSlow) as usize;
+            assert_eq!(got + lost, sent, "{got} and {lost} at {endpoint}");
             assert_eq!(publisher.dropped(DropReason::PeerGone), 0, "{endpoint}");
         }
     }
