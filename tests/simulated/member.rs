@@ -423,12 +423,15 @@ impl Member {
 
     /// Closes its socket and its context.
     pub fn end(&mut self, linger: Duration) {
-        let stats = self.stats();
-        self.account(&stats);
+        drop(self.stats());
         self.life.left = true;
         let before = simulation::now();
-        self.life.undelivered = self.socket.close_within(Some(linger)).unwrap().messages();
+        let report = self.socket.close_within(Some(linger)).unwrap();
         self.context.term_within(Some(linger)).unwrap();
+        // Connections may have ended since any look before the close.
+        let stats = self.socket.last_stats();
+        self.account(&stats);
+        self.check_report(&stats, report.messages());
         let took = simulation::now().saturating_duration_since(before);
         assert!(
             took < 2 * linger + Duration::from_secs(2),

@@ -207,7 +207,10 @@ impl Network {
                 && self.ends.get(&program) == Some(&(link.id, side))
             {
                 let address = link.address[1 - side];
-                link.flows[side].note_broken();
+                // Otherwise everything has arrived, and a program learns this only if it asks.
+                if error != Errno::PIPE {
+                    link.flows[side].note_broken();
+                }
                 let over = Over {
                     error,
                     unsent,

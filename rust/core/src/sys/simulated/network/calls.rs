@@ -120,10 +120,14 @@ pub(crate) fn error(fd: BorrowedFd<'_>) -> Option<io::Error> {
 /// How many bytes of the program have not reached the peer's host.
 pub(crate) fn unsent(fd: BorrowedFd<'_>) -> Option<usize> {
     with(|network, _| {
+        let (id, side) = *network.ends.get(&fd.as_raw_fd())?;
         if let Some(over) = network.over.get(&fd.as_raw_fd()) {
+            let mut streams = network.streams.iter_mut();
+            if let Some(stream) = streams.find(|stream| stream.is_of(id, side)) {
+                stream.note_told();
+            }
             return Some(over.unsent);
         }
-        let (id, side) = *network.ends.get(&fd.as_raw_fd())?;
         let link = network.links.iter_mut().find(|link| link.id == id)?;
         link.flows[side].note_told();
         Some(link.unsent(side))

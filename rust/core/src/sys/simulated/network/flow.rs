@@ -56,8 +56,8 @@ pub(super) struct Flow {
     pub(super) is_refused: bool,
     last: Option<Instant>,
     told: Option<u64>,
-    /// The connection broke, and `told` is what had arrived.
-    is_broken: bool,
+    /// The connection is over, and this many bytes had arrived.
+    arrived: Option<u64>,
 }
 
 impl Flow {
@@ -198,13 +198,19 @@ impl Flow {
 
     /// The program learns how much has arrived.
     pub(super) fn note_told(&mut self) {
-        self.told = Some((self.written.len() - self.bytes) as u64);
+        self.told = Some(self.arrived());
     }
 
-    /// The connection breaks before the program has closed it, and the program can learn how much has arrived.
+    /// The connection breaks. A program that has not closed it can learn how much has arrived.
     pub(super) fn note_broken(&mut self) {
-        self.note_told();
-        self.is_broken = true;
+        self.arrived = Some(self.arrived());
+        if !self.is_gone {
+            self.note_told();
+        }
+    }
+
+    fn arrived(&self) -> u64 {
+        (self.written.len() - self.bytes) as u64
     }
 
     pub(super) fn stream(&self, link: u64, side: usize, hosts: [IpAddr; 2], read: u64) -> Stream {
@@ -216,10 +222,7 @@ impl Flow {
             read,
             told: self.told.unwrap_or(self.written.len() as u64),
             told_from: self.told_from(),
-            arrived: match self.told {
-                Some(told) if self.is_broken => told,
-                _ => self.written.len() as u64,
-            },
+            arrived: self.arrived.unwrap_or(self.written.len() as u64),
         }
     }
 
@@ -236,6 +239,13 @@ impl Flow {
 }
 
 impl Stream {
+    /// The program that wrote asks how much has arrived, and can tell if it is everything.
+    pub(super) fn note_told(&mut self) {
+        if self.arrived == self.written.len() as u64 {
+            (self.told, self.told_from) = (self.arrived, self.arrived);
+        }
+    }
+
     pub(super) fn is_of(&self, link: u64, side: usize) -> bool {
         (self.link, self.side) == (link, side)
     }
