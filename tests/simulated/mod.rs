@@ -101,19 +101,25 @@ fn interfere(hosts: usize, mut dice: Dice) {
         let time = dice.time_up_to(Duration::from_millis(300));
         simulation::sleep(time);
         let (a, b) = (host(dice.below(hosts)), host(dice.below(hosts)));
-        match dice.below(14) {
+        match dice.below(17) {
             0..4 => {
                 note(format_args!("{a} and {b} are reset"));
                 network::reset(a, b);
             }
             4..8 => part(a, b, &mut dice),
             8 => network::set_weather(plan::weather(&mut dice)),
-            10.. => {
+            10..14 => {
                 let bytes = 1 + dice.below(500);
                 note(format_args!(
                     "{a} and {b} are reset after {bytes} more bytes"
                 ));
                 network::break_after(a, b, bytes);
+            }
+            14.. => {
+                note(format_args!(
+                    "{a} loses its connections to {b}, which does not notice"
+                ));
+                network::reset_one_end(a, b);
             }
             _ => {
                 let time = dice.time_up_to(Duration::from_secs(40));

@@ -288,13 +288,19 @@ fn note_streams(history: &mut History, streams: &[Stream]) {
 /// The number of messages that had left their sender and that no program can have received. Only the wire knows them.
 fn lost_by_network(history: &History, lives: &BTreeMap<u16, &Life>, streams: &[&Stream]) -> u64 {
     let mut unread = 0;
-    // A socket that closes a connection has read more than its program received.
+    // A socket that closes a connection has read more than its program received. The messages that it counts as dropped are
+    // not unknown.
     let mut given = BTreeMap::new();
     for life in lives
         .values()
         .filter(|life| life.crashed || life.left || life.disturbed)
     {
         given.insert(host(life.member), (0, 0));
+    }
+    for life in lives.values().filter(|life| !life.crashed) {
+        if let Some((_, known)) = given.get_mut(&host(life.member)) {
+            *known += life.dropped_in;
+        }
     }
     for stream in streams {
         match given.get_mut(&stream.hosts[1]) {
@@ -306,11 +312,11 @@ fn lost_by_network(history: &History, lives: &BTreeMap<u16, &Life>, streams: &[&
         }
     }
     for (receiver, received) in &history.received {
-        if let Some((_, arrived)) = given.get_mut(&host(lives[receiver].member)) {
-            *arrived += received.len() as u64;
+        if let Some((_, known)) = given.get_mut(&host(lives[receiver].member)) {
+            *known += received.len() as u64;
         }
     }
-    let lost = |(written, arrived): &(u64, u64)| written.saturating_sub(*arrived);
+    let lost = |(written, known): &(u64, u64)| written.saturating_sub(*known);
     unread + given.values().map(lost).sum::<u64>()
 }
 

@@ -29,7 +29,7 @@ pub(crate) use self::calls::{
     accepted, acks, connect, error, listen, note_read, note_written, peer, stop_listening, unsent,
 };
 pub use self::faults::{
-    break_after, heal, partition, power_off, power_on, reset, set_weather, streams,
+    break_after, heal, partition, power_off, power_on, reset, reset_one_end, set_weather, streams,
 };
 pub use self::flow::Stream;
 use self::link::{End, Link, Stage};
@@ -198,34 +198,59 @@ impl Network {
         }
     }
 
-    /// A connection is over. Its programs find out when they read, after what has arrived.
-    fn bury(&mut self, link: &mut Link, error: Errno) {
-        self.moved = true;
-        for side in 0..2 {
-            let unsent = link.unsent(side);
-            if let Some(program) = link.ends[side].program
-                && self.ends.get(&program) == Some(&(link.id, side))
-            {
-                let address = link.address[1 - side];
-                // Otherwise everything has arrived, and a program learns this only if it asks.
-                if error != Errno::PIPE {
-                    link.flows[side].note_broken();
-                }
-                let over = Over {
-                    error,
-                    unsent,
-                    address,
+    /// Breaks the connections between two hosts for the first one.
+    fn break_ends(&mut self, host: IpAddr, peer: IpAddr, error: Errno) {
+        let mut links = std::mem::take(&mut self.links);
+        for link in &mut links {
+            let is_whole = matches!(link.stage, Stage::Up) && link.bereaved.is_none();
+            if is_whole && link.is_between(host, peer) {
+                let side = usize::from(link.address[0].ip() != host);
+                self.bury_end(link, side, error);
+                link.flows[side].lose_transit();
+                let read = link.ends[side].read;
+                link.ends[side] = End {
+                    read,
+                    ..End::default()
                 };
-                self.over.insert(program, over);
+                link.bereaved = Some(1 - side);
             }
-            if let Some(socket) = &link.ends[side].socket
-                && matches!(link.stage, Stage::Up)
-            {
-                link.flows[side].take_all(socket.as_fd());
-            }
+        }
+        self.links = links;
+    }
+
+    /// A connection is over.
+    fn bury(&mut self, link: &mut Link, error: Errno) {
+        for side in 0..2 {
+            self.bury_end(link, side, error);
             self.streams.push(link.stream(side));
         }
         link.ends = [End::default(), End::default()];
+    }
+
+    /// A connection is over for one program, which finds out when it reads, after what has arrived.
+    fn bury_end(&mut self, link: &mut Link, side: usize, error: Errno) {
+        self.moved = true;
+        let unsent = link.unsent(side);
+        if let Some(program) = link.ends[side].program
+            && self.ends.get(&program) == Some(&(link.id, side))
+        {
+            let address = link.address[1 - side];
+            // Otherwise everything has arrived, and a program learns this only if it asks.
+            if error != Errno::PIPE {
+                link.flows[side].note_broken();
+            }
+            let over = Over {
+                error,
+                unsent,
+                address,
+            };
+            self.over.insert(program, over);
+        }
+        if let Some(socket) = &link.ends[side].socket
+            && matches!(link.stage, Stage::Up)
+        {
+            link.flows[side].take_all(socket.as_fd());
+        }
     }
 }
 

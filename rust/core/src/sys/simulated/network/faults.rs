@@ -5,6 +5,7 @@ use std::net::IpAddr;
 use rustix::io::Errno;
 
 use super::flow::Stream;
+use super::link::Link;
 use super::{Weather, pair, with};
 
 /// Changes the behaviour of the network from now on.
@@ -15,6 +16,11 @@ pub fn set_weather(weather: Weather) {
 /// Breaks every connection between two hosts. Bytes in transit are lost.
 pub fn reset(a: IpAddr, b: IpAddr) {
     with(|network, _| network.break_links(|link| link.is_between(a, b), Errno::CONNRESET));
+}
+
+/// Breaks every connection between two hosts for the first one only. The second one finds out when it sends something.
+pub fn reset_one_end(host: IpAddr, peer: IpAddr) {
+    with(|network, _| network.break_ends(host, peer, Errno::CONNRESET));
 }
 
 /// Breaks the next connection that carries bytes between two hosts, after this many: in the middle of a message.
@@ -30,9 +36,10 @@ pub fn partition(a: IpAddr, b: IpAddr, is_cut: bool) {
     });
 }
 
-/// Ends all partitions, and breaks no connection that has not been broken.
+/// Ends all partitions, breaks no connection that has not been broken, and tells both hosts of those that have been.
 pub fn heal() {
     with(|network, _| {
+        network.break_links(Link::has_lost_an_end, Errno::CONNRESET);
         network.cut.clear();
         network.fuses.clear();
         for link in &mut network.links {

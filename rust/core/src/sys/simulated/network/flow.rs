@@ -192,6 +192,12 @@ impl Flow {
         self.is_ended
     }
 
+    /// The bytes in transit do not arrive.
+    pub(super) fn lose_transit(&mut self) {
+        self.transit.clear();
+        self.bytes = 0;
+    }
+
     pub(super) fn in_transit(&self) -> usize {
         self.bytes
     }

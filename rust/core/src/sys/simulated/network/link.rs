@@ -17,7 +17,7 @@ pub(super) struct Link {
     pub(super) stage: Stage,
     /// After how many bytes it breaks.
     pub(super) fuse: Option<usize>,
-    /// The side whose peer has lost its power.
+    /// The side whose peer has lost its power, or the connection.
     pub(super) bereaved: Option<usize>,
     /// Since when one host could not reach the other.
     pub(super) silent: Option<Instant>,
@@ -56,6 +56,12 @@ impl Link {
 
     pub(super) fn is_between(&self, a: IpAddr, b: IpAddr) -> bool {
         pair(self.address[0].ip(), self.address[1].ip()) == pair(a, b)
+    }
+
+    /// Whether it has been broken for one host only.
+    pub(super) fn has_lost_an_end(&self) -> bool {
+        let end = self.bereaved.map(|side| &self.ends[1 - side]);
+        end.is_some_and(|end| end.socket.is_none())
     }
 
     pub(super) fn stream(&self, side: usize) -> Stream {
