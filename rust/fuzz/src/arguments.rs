@@ -12,7 +12,7 @@ usage: zeroxide-fuzz [--target NAME]... [--seconds N] [--seed N] [--out FOLDER] 
        zeroxide-fuzz --list
 
 --target NAME   fuzz this target only; may be repeated
---seconds N     how long each target runs (default 10)
+--seconds N     how long each target runs, in processor time (default 10)
 --seed N        the seed of the random changes (default 1)
 --out FOLDER    where grown corpora and finds go (default build/fuzz)
 --keep          reduce the grown corpora to what reaches new code, and replace the committed ones with them
@@ -22,7 +22,7 @@ usage: zeroxide-fuzz [--target NAME]... [--seconds N] [--seed N] [--out FOLDER] 
 pub struct Arguments {
     /// The targets; all by default.
     pub targets: Vec<&'static Target>,
-    /// How long each target runs.
+    /// How long each target runs, in seconds of processor time.
     pub seconds: u64,
     /// The seed of the random changes.
     pub seed: u64,

@@ -9,6 +9,7 @@ pub mod corpus;
 pub mod guard;
 pub mod instruments;
 pub mod mutate;
+mod processor;
 pub mod supervisor;
 pub mod targets;
 pub mod worker;

@@ -4,13 +4,13 @@
 use std::io;
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Command, ExitStatus};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use std::{env, fs};
 
 use crate::Target;
 use crate::arguments::Arguments;
-use crate::instruments;
 use crate::worker::{CURRENT, Finds, HUNG};
+use crate::{instruments, processor};
 
 /// After as many, a target is not started again.
 const CRASHES: usize = 20;
@@ -31,9 +31,12 @@ pub fn supervise(arguments: &Arguments) -> io::Result<bool> {
 }
 
 fn supervise_one(target: &'static Target, arguments: &Arguments) -> io::Result<bool> {
-    let end = Instant::now() + Duration::from_secs(arguments.seconds);
+    let (all, before) = (
+        Duration::from_secs(arguments.seconds),
+        processor::used_by_children(),
+    );
     let mut is_clean = true;
-    let mut left = Duration::from_secs(arguments.seconds);
+    let mut left = all;
     for crash in 0..CRASHES {
         let mut worker = Command::new(env::current_exe()?);
         worker.args(["--worker", "--target", target.name]);
@@ -57,7 +60,7 @@ fn supervise_one(target: &'static Target, arguments: &Arguments) -> io::Result<b
         let input = fs::read(arguments.out.join(target.name).join(CURRENT))?;
         let finds = Finds::new(target, &arguments.out)?;
         finds.save(&input, &describe(status))?;
-        left = end.saturating_duration_since(Instant::now());
+        left = all.saturating_sub(processor::used_by_children() - before);
         if left.is_zero() {
             break;
         }

@@ -6,20 +6,20 @@ use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
 use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 use std::{process, thread};
 
 use crate::arguments::Arguments;
 use crate::mutate::{Chance, Material, mutate};
-use crate::{Target, corpus, guard, instruments};
+use crate::{Target, corpus, guard, instruments, processor};
 
 /// The file with the input that runs, in the folder of a target.
 pub const CURRENT: &str = "current";
 /// The exit code after an input that took too long.
 pub const HUNG: i32 = 77;
 
-/// The time limit of an input. It is large because other processes may take the processor.
+/// The processor time that an input may take.
 const LIMIT: Duration = Duration::from_secs(20);
 /// Changes of one input in a row.
 const CHANGES: usize = 64;
@@ -94,6 +94,9 @@ struct Worker {
 /// The number of runs, for the thread that notices if one does not end.
 static RUNS: AtomicU64 = AtomicU64::new(0);
 
+/// Whether the target's time is over.
+static OVER: AtomicBool = AtomicBool::new(false);
+
 impl Worker {
     fn new(target: &'static Target, arguments: &Arguments) -> io::Result<Worker> {
         let finds = Finds::new(target, &arguments.out)?;
@@ -112,9 +115,8 @@ impl Worker {
     }
 
     fn work(mut self, arguments: &Arguments) -> io::Result<bool> {
-        thread::spawn(watch);
-        let begun = Instant::now();
-        let end = begun + Duration::from_secs(arguments.seconds);
+        let end = Duration::from_secs(arguments.seconds);
+        thread::spawn(move || watch(end));
         let mut inputs = (self.target.seeds)();
         inputs.extend(corpus::load(&corpus::committed(), self.target.name)?);
         inputs.extend(corpus::load(&arguments.out, self.target.name)?);
@@ -125,13 +127,13 @@ impl Worker {
         if self.corpus.is_empty() {
             self.corpus.push(Vec::new());
         }
-        while Instant::now() < end {
-            self.change_one(end)?;
+        while !OVER.load(Relaxed) {
+            self.change_one()?;
         }
         let (name, runs, edges) = (self.target.name, self.runs, self.edges);
-        let seconds = begun.elapsed().as_secs_f64();
+        let seconds = processor::used().as_secs_f64();
         println!(
-            "{name}: {runs} runs in {seconds:.0} s, {edges} edges ({seeded} by the {seeds} seeds), {} inputs kept, {} finds",
+            "{name}: {runs} runs in {seconds:.0} s of processor time, {edges} edges ({seeded} by the {seeds} seeds), {} inputs kept, {} finds",
             self.corpus.len(),
             self.known.len()
         );
@@ -144,7 +146,7 @@ impl Worker {
     }
 
     /// Changes one input some times.
-    fn change_one(&mut self, end: Instant) -> io::Result<()> {
+    fn change_one(&mut self) -> io::Result<()> {
         // Half of the time a recent input, because what it reached is known least.
         let recent = self.corpus.len().div_ceil(8);
         let at = match self.chance.below(2) {
@@ -156,7 +158,7 @@ impl Worker {
         self.run(&parent)?;
         let compared = instruments::stop_comparing();
         for _ in 0..CHANGES {
-            if Instant::now() >= end {
+            if OVER.load(Relaxed) {
                 return Ok(());
             }
             let mut input = parent.clone();
@@ -272,15 +274,22 @@ fn range_of(hits: u8) -> u8 {
     }
 }
 
-/// Ends the process if an input takes too long. The supervisor then takes the input from its file.
-fn watch() {
-    let (mut last, mut since) = (0, Instant::now());
+/// Sets [`OVER`] at the end of the target's time, and ends the process if an input takes too long. The supervisor then
+/// takes the input from its file. An input that waits uses no processor time, so it has a limit of its own, which is
+/// longer because the process may have to wait, too.
+fn watch(end: Duration) {
+    let now = || (processor::used(), Instant::now());
+    let (mut last, mut since) = (0, now());
     loop {
         thread::sleep(Duration::from_millis(500));
+        let (used, _) = now();
+        if used >= end {
+            OVER.store(true, Relaxed);
+        }
         let runs = RUNS.load(Relaxed);
         if runs != last {
-            (last, since) = (runs, Instant::now());
-        } else if since.elapsed() > LIMIT {
+            (last, since) = (runs, now());
+        } else if used - since.0 > LIMIT || since.1.elapsed() > LIMIT * 10 {
             process::exit(HUNG);
         }
     }
