@@ -250,7 +250,7 @@ fn a_peer_that_returns_has_its_name_while_earlier_messages_wait_for_room() {
     before.close(None);
     let now = named(&context, Dealer, "x");
     now.connect(&endpoint).unwrap();
-    // Greetings from before the return may reach the earlier connection, or nobody.
+    // Greetings from before the return may reach the earlier connection, or get lost.
     until(|| {
         let _ = send_to(&router, "x", "hello", Wait::Dont);
         now.recv(Wait::Dont).is_ok()

@@ -313,7 +313,7 @@ impl Pattern for Router {
     fn hung_up(&mut self, pipes: &mut PipeSet, id: PipeId) {
         self.refuse_departed(pipes, id);
         if is_gone(pipes, id) {
-            // What the peer has sent is still read under its name.
+            // The messages of the peer are still read under its name.
             self.release(pipes, id);
             self.open.remove(id);
         }

@@ -296,7 +296,7 @@ fn a_peer_that_has_hung_up_gives_its_name_to_the_next_one() {
             rig.far_send(first, [text]);
         }
         rig.far_hang_up(first);
-        assert!(!rig.can_send(), "nobody is left");
+        assert!(!rig.can_send(), "no peer is left");
         let error = rig.send(["x", "lost?"]).unwrap_err().error;
         assert_eq!(error.kind(), ErrorKind::HostUnreachable);
         let second = rig.accept("x");
