@@ -148,6 +148,7 @@ fn settle_after(members: &mut [Member], mut left: bool) {
     let start = simulation::now();
     let mut quiet = 0;
     let mut before = Vec::new();
+    let mut read = vec![0; members.len()];
     let present: BTreeSet<usize> = members.iter().map(|member| member.role.index).collect();
     while quiet < LOOKS {
         simulation::sleep(LOOK);
@@ -156,7 +157,7 @@ fn settle_after(members: &mut [Member], mut left: bool) {
             simulation::sleep(LONG);
         }
         let mut busy = Vec::new();
-        for member in &mut *members {
+        for (member, read) in members.iter_mut().zip(&mut read) {
             let mut count = 0;
             while member.receive(Wait::Dont) {
                 count += 1;
@@ -165,6 +166,8 @@ fn settle_after(members: &mut [Member], mut left: bool) {
                 }
             }
             let stats = member.stats();
+            // A look may read nothing but messages that a subscriber does not want any more. Others may follow them.
+            let has_read = std::mem::replace(read, stats.received) != stats.received;
             let up = stats.peers.iter().filter(|peer| peer.connected);
             let up: BTreeSet<_> = up.map(|peer| &peer.endpoint).collect();
             let missing = match member.role.binds {
@@ -179,7 +182,7 @@ fn settle_after(members: &mut [Member], mut left: bool) {
                 SocketType::Req | SocketType::Rep => 0,
                 _ => stats.queued_out,
             };
-            if count > 0 || queued > 0 || missing > 0 {
+            if count > 0 || has_read || queued > 0 || missing > 0 {
                 busy.push(format!(
                     "{member} received {count}, queues {}, lacks {missing} connections",
                     stats.queued_out
