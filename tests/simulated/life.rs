@@ -112,14 +112,11 @@ impl Member {
     }
 
     /// Compares the report of a closed socket with its counters, which also have what was lost before. Lost subscriptions are
-    /// counted, but not reported. A REQ also reports a request that this peer did not get and another one did.
+    /// counted, but not reported.
     pub fn check_report(&self, stats: &SocketStats, undelivered: u64) {
         let count = |reason| stats.dropped.dropped(reason);
         let lingered = count(DropReason::Lingered);
-        let most = match self.role.kind {
-            SocketType::Req => u64::MAX,
-            _ => lingered + count(DropReason::PeerGone),
-        };
+        let most = lingered + count(DropReason::PeerGone);
         assert!(
             !self.sends() || (lingered..=most).contains(&undelivered),
             "{self} reports {undelivered} undelivered messages, but counts {lingered} to {most}"

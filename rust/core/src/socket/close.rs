@@ -19,7 +19,7 @@ use crate::sys::sync::MutexGuard;
 use crate::sys::sync::atomic::Ordering;
 use crate::undelivered::{Tally, Undelivered, UndeliveredPeer};
 
-/// How long a report waits for connections that have to end at once.
+/// How long a report waits for connections that have to end at once, because their time is up.
 const GRACE: Duration = Duration::from_millis(500);
 
 impl Socket {
@@ -103,12 +103,16 @@ impl Core {
             self.begin_leaving();
             self.ring_spiller();
         }
-        let end = deadline.and_then(|at| at.checked_add(GRACE));
         let mut is_limited = false;
         loop {
             let ticket = self.signal.ticket();
             let now = clock::now();
             let has_passed = |at: Option<Instant>| at.is_some_and(|at| at <= now);
+            // From the first look on, because the time may pass at once, while the machine or the program is stopped.
+            let end = match has_passed(deadline) {
+                true => Some(*self.overdue.get_or_init(|| now) + GRACE),
+                false => deadline,
+            };
             if self.is_leaving() && self.leave_reached(has_passed(deadline)) {
                 self.complete_close();
             }
@@ -121,7 +125,7 @@ impl Core {
                 if self.deliveries.load(Ordering::SeqCst) == 0 {
                     return Ok(self.tally().report());
                 }
-                if has_passed(end) {
+                if has_passed(deadline) && has_passed(end) {
                     return Ok(self.report_early());
                 }
             }
@@ -148,6 +152,11 @@ impl Core {
         if !is_left && (!waits_for_name || lingers) {
             return;
         }
+        // A request that another peer has got meanwhile is still in the queue, but is not lost.
+        let messages = match is_left {
+            true => pipe.lost_unread(),
+            false => pipe.queued_out(),
+        };
         let party = Party::of(pipe.peer());
         self.note_given_up(&UndeliveredPeer {
             endpoint: endpoint.to_owned(),
@@ -156,7 +165,7 @@ impl Core {
                 .peer
                 .map(|peer| peer.routing_id.clone())
                 .unwrap_or_default(),
-            messages: pipe.queued_out(),
+            messages,
             bytes: pipe.queued_bytes_out(),
         });
     }

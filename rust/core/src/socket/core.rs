@@ -1,7 +1,7 @@
 //! The inside of a socket: its state, the lock around it, and its phase.
 
 use std::collections::{BTreeMap, HashSet, VecDeque};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use zeroxide_proto::socket_type::SocketType;
 use zeroxide_proto::wires::WireSpec;
@@ -59,6 +59,8 @@ pub(super) struct Core {
     /// The number of connections that are not over, and what they have given up since the socket closed its pipes.
     pub(super) deliveries: AtomicUsize,
     pub(super) given_up: Mutex<Tally>,
+    /// When a call that waits for a report first saw that its time was up.
+    pub(super) overdue: OnceLock<Instant>,
     /// The socket is being closed, and keeps the pipes to names that are not bound yet.
     pub(super) leaving: AtomicBool,
     /// Set once the socket has a SPILL_DIR.
@@ -154,6 +156,7 @@ impl Core {
             unread: AtomicUsize::new(0),
             deliveries: AtomicUsize::new(0),
             given_up: Mutex::default(),
+            overdue: OnceLock::new(),
             leaving: AtomicBool::new(false),
             spiller: OnceLock::new(),
         });
