@@ -268,7 +268,18 @@ WHEEL_ALONE = Stage(
     "wheel, alone", release.try_wheel(QUICK_WHEELS), ("wheel",), lane="clean environment"
 )
 DRAFTS = Stage("libzmq with drafts", libzmq_drafts, skip=without(*drafts.TOOLS))
-CARGO_TEST = Stage("cargo test", cargo_stages.cargo_test, skip=without("cargo"), lane="cargo")
+INSTRUCTIONS = Stage(
+    "instructions", cargo_stages.instructions, skip=cargo_stages.without_counts, lane="cargo"
+)
+LOOM = Stage(
+    "loom",
+    cargo_stages.loom,
+    skip=without_path("rust/queue/tests/loom.rs", "cargo"),
+    lane="cargo",
+)
+CARGO_TEST = Stage(
+    "cargo test", cargo_stages.cargo_test, skip=without("cargo"), after=("wheel",), lane="cargo"
+)
 RUST_NODES = Stage(
     "Rust nodes",
     cargo_stages.rust_nodes,
@@ -308,7 +319,8 @@ RELEASE_CLEAN = Stage(
 )
 
 # In the order in which they start, at most three at a time and one of each lane. The tests that take longest start as soon
-# as the wheel is there, because they mostly wait; beside them, cargo compiles.
+# as the wheel is there, because they mostly wait; beside them, cargo compiles. Until the environment is there, cargo has
+# short stages to do, so that the wheel does not wait for a long one.
 TEST = [
     ENVIRONMENT,
     RUSTFMT,
@@ -321,21 +333,14 @@ TEST = [
     DOCSTRINGS,
     DOCS,
     LICENCES,
+    LOOM,
+    INSTRUCTIONS,
     CARGO_TEST,
     RUST_NODES,
     DRAFTS,
     INTEROP,
     CLIPPY,
     RUSTDOC,
-    Stage(
-        "instructions", cargo_stages.instructions, skip=cargo_stages.without_counts, lane="cargo"
-    ),
-    Stage(
-        "loom",
-        cargo_stages.loom,
-        skip=without_path("rust/queue/tests/loom.rs", "cargo"),
-        lane="cargo",
-    ),
     Stage(
         "schedules",
         cargo_stages.shuttle("schedules"),
