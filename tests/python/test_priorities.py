@@ -1,6 +1,7 @@
 """Priorities of endpoints: which peers go first."""
 
 import pytest
+from support import eventually
 
 pytestmark = pytest.mark.zeroxide_only
 
@@ -42,6 +43,29 @@ def test_the_best_message_is_received_first(zmq, context, sockets):
         quick.send(b"quick")
         pull.set_priority(quick.last_endpoint.decode(), recv=1)
         assert [pull.recv(), pull.recv()] == [b"quick", b"slow"]
+
+
+SP = {"SURVEYOR": "RESPONDENT", "RESPONDENT": "SURVEYOR", "BUS": "BUS"}
+
+
+@pytest.mark.parametrize("kind", SP)
+def test_types_of_the_scalability_protocols(zmq, context, sockets, transport, kind):
+    last, best, middle = (sockets.bound(getattr(zmq, SP[kind]), transport) for _ in range(3))
+    socket = context.socket(getattr(zmq, kind))
+    for priority, peer in ((16, last), (1, best)):
+        socket.rcvprio = priority
+        socket.connect(peer.last_endpoint)
+    socket.connect(middle.last_endpoint)
+    socket.set_priority(middle.last_endpoint.decode(), recv=2)
+    for end, count in ((socket, 3), (last, 1), (best, 1), (middle, 1)):
+        end.wait_connected(count=count)
+    if kind == "SURVEYOR":
+        socket.send(b"?")
+        assert [peer.recv() for peer in (last, best, middle)] == [b"?"] * 3
+    for name, peer in ((b"last", last), (b"middle", middle), (b"best", best)):
+        peer.send(name)
+    eventually(lambda: socket.stats()["queued_in"] == 3)
+    assert [socket.recv() for _ in range(3)] == [b"best", b"middle", b"last"]
 
 
 def test_mistakes(zmq, context):
