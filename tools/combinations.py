@@ -1,7 +1,8 @@
 """Prints which transports, patterns and peers were tested together, from the results of the last run of each test.
 
-Tests marked `cell` leave their results in build/cells (tests/python/cells.py). The table is also written to
-build/combinations.txt. A combination counts if all its tests have passed; one that failed is listed with an exclamation mark.
+Tests marked `cell` leave their outcomes in build/combinations (tests/python/cells.py). The table is also written to
+build/combinations.txt. A combination counts if at least one of its tests has passed and none has failed. An exclamation mark
+follows one with a failed test, and a question mark one whose tests were all skipped.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-CELLS = ROOT / "build" / "cells"
+OUTCOMES = ROOT / "build" / "combinations"
 TABLE = ROOT / "build" / "combinations.txt"
 
 # The patterns, and the socket types that belong to each.
@@ -40,7 +41,7 @@ PEERS = {
     "Chromium": "c",
     "refused": "-",
 }
-LEGEND = ", ".join(f"{letter} {peer}" for peer, letter in PEERS.items())
+LEGEND = ", ".join(f"{letter} {peer}" for peer, letter in PEERS.items()) + ", ! failed, ? not run"
 
 
 def pattern(types: str) -> str:
@@ -49,28 +50,38 @@ def pattern(types: str) -> str:
     return next(name for name, members in PATTERNS.items() if first in members.split())
 
 
-def collected(folder: Path) -> dict[tuple[str, str], dict[str, bool]]:
-    """For each row and column: the peers, and whether all tests with each have passed."""
-    table: dict[tuple[str, str], dict[str, bool]] = {}
+def collected(folder: Path) -> dict[tuple[str, str], dict[str, str]]:
+    """For each row and column: the peers, each with the sign of what its tests have shown."""
+    outcomes: dict[tuple[str, str], dict[str, set[str]]] = {}
     for path in sorted(folder.glob("*.json")):
         content = json.loads(path.read_text())
         if not (ROOT / content["file"]).exists():
             continue
-        for cell in content["cells"]:
-            row = cell["transport"] + (", SP" if cell.get("sp") else "")
-            peers = table.setdefault((row, pattern(cell["types"])), {})
-            peer = cell["peer"]
-            peers[peer] = peers.get(peer, True) and cell["passed"]
-    return table
+        for test in content["tests"].values():
+            for cell in test["cells"]:
+                row = cell["transport"] + (", SP" if cell.get("sp") else "")
+                peers = outcomes.setdefault((row, pattern(cell["types"])), {})
+                peers.setdefault(cell["peer"], set()).add(test["outcome"])
+    return {
+        place: {peer: sign(seen) for peer, seen in peers.items()}
+        for place, peers in outcomes.items()
+    }
 
 
-def drawn(table: dict[tuple[str, str], dict[str, bool]]) -> str:
+def sign(outcomes: set[str]) -> str:
+    """What follows the letter of a peer."""
+    if "failed" in outcomes:
+        return "!"
+    return "" if "passed" in outcomes else "?"
+
+
+def drawn(table: dict[tuple[str, str], dict[str, str]]) -> str:
     """The table as text."""
 
     def letters(row: str, column: str) -> str:
         peers = table.get((row, column), {})
         ordered = sorted(peers, key=list(PEERS).index)
-        return "".join(PEERS[peer] + ("" if peers[peer] else "!") for peer in ordered)
+        return "".join(PEERS[peer] + peers[peer] for peer in ordered)
 
     rows = sorted({row for row, _ in table}, key=lambda row: (row.endswith("SP"), row))
     lines = [["", *PATTERNS]]
@@ -84,14 +95,14 @@ def drawn(table: dict[tuple[str, str], dict[str, bool]]) -> str:
 
 
 def main() -> int:
-    table = collected(CELLS)
+    table = collected(OUTCOMES)
     if not table:
         print("no test of the matrix has run")
         return 0
     text = drawn(table)
     TABLE.write_text(text)
     print(text)
-    return int(not all(passed for peers in table.values() for passed in peers.values()))
+    return int(any("!" in peers.values() for peers in table.values()))
 
 
 if __name__ == "__main__":

@@ -31,7 +31,7 @@ def pytest_configure(config: pytest.Config) -> None:
         "markers", "zeroxide_only: about something pyzmq does not have, or does otherwise"
     )
     config.addinivalue_line("markers", "cell: a cell of the matrix; see cells.py")
-    if MODULE == "zeroxide":
+    if MODULE == "zeroxide" and not config.option.collectonly:
         config.pluginmanager.register(Cells())
 
 
