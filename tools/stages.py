@@ -379,7 +379,7 @@ TEST = [
         ("environment",),
         without_path("tests/python/same"),
     ),
-    Stage("combinations", combinations, after=("python", "interop")),
+    Stage("combinations", combinations, after=("python", "interop", "other kernel")),
 ]
 
 TARGETS = {

@@ -20,6 +20,7 @@ def test_it_is_built_in(zmq):
     assert zmq.has("epgm") and zmq.has("pgm")
 
 
+@pytest.mark.cell(transport="epgm", types="PUB SUB", peer="zeroxide")
 def test_messages_and_statistics(zmq, sockets, endpoint):
     pub, sub = sockets.context.socket(zmq.PUB), sockets.context.socket(zmq.SUB)
     sub.rate = pub.rate = 1_000_000
@@ -61,12 +62,34 @@ def test_a_sender_is_an_event(zmq, sockets, endpoint):
     assert (event.kind, event.endpoint) == (zmq.Event.ACCEPTED, endpoint)
 
 
-def test_other_types_are_refused(zmq, sockets, endpoint):
-    for kind in (zmq.PUSH, zmq.REP, zmq.RADIO, zmq.PAIR):
-        socket = sockets.context.socket(kind)
+OTHERS = "PAIR REQ REP DEALER ROUTER PUSH PULL STREAM SERVER CLIENT RADIO DISH SCATTER GATHER PEER CHANNEL DGRAM"
+SP = "PAIR REQ REP PUB SUB PUSH PULL SURVEYOR RESPONDENT BUS"
+
+
+@pytest.mark.cell(transport="{scheme}", types="{kind}", peer="refused")
+@pytest.mark.parametrize("scheme", ["epgm", "pgm"])
+@pytest.mark.parametrize("kind", OTHERS.split())
+def test_other_types_are_refused(zmq, context, endpoint, scheme, kind):
+    socket = context.socket(getattr(zmq, kind))
+    for call in (socket.bind, socket.connect):
         with pytest.raises(zmq.ZMQError, match="from PUB and XPUB to SUB and XSUB") as caught:
-            socket.connect(endpoint)
+            call(endpoint.replace("epgm", scheme))
         assert caught.value.errno == zmq.ENOCOMPATPROTO
+
+
+@pytest.mark.cell(transport="{scheme}", types="{kind}", peer="refused", sp=True)
+@pytest.mark.parametrize("scheme", ["epgm", "pgm"])
+@pytest.mark.parametrize("kind", SP.split())
+def test_sp_is_refused(zmq, context, endpoint, scheme, kind):
+    socket = context.socket(getattr(zmq, kind))
+    socket.wire_protocol = zmq.SP
+    for call in (socket.bind, socket.connect):
+        with pytest.raises(zmq.ZMQError) as caught:
+            call(endpoint.replace("epgm", scheme))
+        assert caught.value.errno == zmq.ENOCOMPATPROTO
+
+
+def test_an_address_without_a_group_is_refused(zmq, sockets):
     pub = sockets.context.socket(zmq.PUB)
     with pytest.raises(zmq.ZMQError, match="interface;group:port") as caught:
         pub.connect("epgm://127.0.0.1:5555")

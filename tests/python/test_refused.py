@@ -12,6 +12,9 @@ ADDRESSES = {
     "wss": "wss://127.0.0.1:5555",
     "tls+tcp": "tls+tcp://127.0.0.1:5555",
     "udp": "udp://127.0.0.1:5555",
+    "vsock": "vsock://1:5555",
+    "tipc": "tipc://{5555,0,0}",
+    "sctp": "sctp://127.0.0.1:5555",
 }
 ZMTP = "PAIR REQ REP DEALER ROUTER PUB SUB XPUB XSUB PUSH PULL STREAM SERVER CLIENT SCATTER GATHER PEER CHANNEL"
 SP = "PAIR REQ REP PUB SUB PUSH PULL SURVEYOR RESPONDENT BUS"

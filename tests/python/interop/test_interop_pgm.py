@@ -41,6 +41,7 @@ pytestmark = pytest.mark.skipif(
     not has_networks(), reason="no network namespaces (root, iproute2, veth)"
 )
 
+a_cell = pytest.mark.cell(transport="{scheme}", types="PUB SUB", peer="libzmq")
 with_libzmq = pytest.mark.skipif(not THEIRS, reason="no libzmq with OpenPGM (Debian's libzmq5)")
 
 
@@ -73,6 +74,7 @@ def carry(wire, sender, receivers, scheme="epgm"):
 EVERYTHING = {"received": COUNT, "same": True, "lost": 0}
 
 
+@pytest.mark.cell(transport="epgm", types="PUB SUB", peer="zeroxide")
 @pytest.mark.parametrize(
     "wire", [(0, 0), (0.01, 0), (0.05, 0), (0, 0.2), (0.05, 0.2)], ids=str, indirect=True
 )
@@ -80,11 +82,13 @@ def test_nothing_is_lost_within_the_window(wire):
     assert carry(wire, "zeroxide", ["zeroxide", "zeroxide"]) == [EVERYTHING] * 2
 
 
+@pytest.mark.cell(transport="pgm", types="PUB SUB", peer="zeroxide")
 @pytest.mark.parametrize("wire", [(0.05, 0.2)], ids=str, indirect=True)
 def test_pgm_without_udp(wire):
     assert carry(wire, "zeroxide", ["zeroxide", "zeroxide"], "pgm") == [EVERYTHING] * 2
 
 
+@a_cell
 @with_libzmq
 @pytest.mark.parametrize("scheme", ["epgm", "pgm"])
 @pytest.mark.parametrize("wire", [(0, 0), (0.02, 0)], ids=str, indirect=True)
@@ -92,6 +96,7 @@ def test_subscriber_of_theirs(wire, scheme):
     assert carry(wire, "zeroxide", [THEIRS], scheme) == [EVERYTHING]
 
 
+@a_cell
 @with_libzmq
 @pytest.mark.parametrize("scheme", ["epgm", "pgm"])
 @pytest.mark.parametrize("wire", [(0, 0), (0.02, 0)], ids=str, indirect=True)

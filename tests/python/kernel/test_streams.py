@@ -85,8 +85,17 @@ PAIRS = [
     ("SUB", "XPUB"),
     ("RADIO", "DISH"),
 ]
+SP_PAIRS = [
+    ("PAIR", "PAIR"),
+    ("PUSH", "PULL"),
+    ("PUB", "SUB"),
+    ("REQ", "REP"),
+    ("SURVEYOR", "RESPONDENT"),
+    ("BUS", "BUS"),
+]
 
 
+@pytest.mark.cell(transport="{scheme}", types="{types[0]} {types[1]}", peer="zeroxide")
 @pytest.mark.parametrize("types", PAIRS, ids="-".join)
 def test_bodies_of_every_size_between_all_types(zmq, pair, types):
     near, far = pair(*(getattr(zmq, name) for name in types))
@@ -115,6 +124,48 @@ def test_bodies_of_every_size_between_all_types(zmq, pair, types):
         if types[1] == "REQ":
             near.send(body)
             assert far.recv() == body
+
+
+@pytest.mark.cell(transport="{scheme}", types="PEER", peer="zeroxide")
+def test_peers(zmq, context, ends):
+    at, to = ends
+    one, other = context.socket(zmq.PEER), context.socket(zmq.PEER)
+    other.bind(at)
+    routing_id = one.connect_peer(to(other))
+    for body in BODIES:
+        one.send(body, routing_id=routing_id)
+        frame = other.recv(copy=False)
+        assert frame.bytes == body
+        other.send(body, routing_id=frame.routing_id)
+        assert one.recv() == body
+
+
+@pytest.mark.cell(transport="{scheme}", types="STREAM", peer="zeroxide")
+def test_plain_bytes(zmq, context, ends):
+    at, to = ends
+    near, far = context.socket(zmq.STREAM), context.socket(zmq.STREAM)
+    near.bind(at)
+    far.connect(to(near))
+    (there, _), (here, _) = far.recv_multipart(), near.recv_multipart()
+    far.send_multipart([there, b"plain"])
+    assert near.recv_multipart() == [here, b"plain"]
+
+
+@pytest.mark.cell(transport="{scheme}", types="{types[0]} {types[1]}", peer="zeroxide", sp=True)
+@pytest.mark.parametrize("types", SP_PAIRS, ids="-".join)
+def test_scalability_protocols(zmq, pair, types):
+    near, far = pair(*(getattr(zmq, name) for name in types), wire_protocol=zmq.SP)
+    near.wait_connected()
+    if "SUB" in types:
+        far.subscribe(b"")
+    if "SURVEYOR" in types:
+        near.survey_timeout = 0
+    for body in BODIES:
+        near.send(body)
+        assert far.recv() == body
+        if types[0] not in ("PUSH", "PUB"):
+            far.send(body)
+            assert near.recv() == body
 
 
 def test_messages_stay_whole_and_in_order(zmq, pair):
@@ -224,6 +275,7 @@ def test_many_connections(zmq, context, ends):
     assert [dealer.recv() for dealer in dealers] == [b"%d" % n for n in range(100)]
 
 
+@pytest.mark.cell(transport="{scheme}", types="REQ REP", peer="libzmq")
 @pytest.mark.parametrize("ours_binds", [True, False])
 def test_libzmq_as_the_peer(zmq, context, ends, scheme, ours_binds):
     """libzmq has tipc, as pyzmq's wheels do."""
