@@ -7,7 +7,7 @@ from support import Background, eventually, free_udp_port
 pytestmark = pytest.mark.zeroxide_only
 
 BODY = b"x" * 5_000
-# What a message counts.
+# The weight of a message: its body, and 72 bytes for its part.
 EACH = len(BODY) + 72
 COUNT = 200
 
