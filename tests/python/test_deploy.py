@@ -6,6 +6,7 @@ import shlex
 import shutil
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 from programs import ROOT
@@ -187,15 +188,19 @@ def test_every_option_of_the_collector_is_on_its_page(options):
     assert [flag for flag in sorted(options) if flag != "--help" and flag not in page] == []
 
 
-def test_the_unit_is_valid(tmp_path):
+@pytest.mark.parametrize("unit", ["zeroxide-collector.service", "zeroxide-hello.socket"])
+def test_the_units_are_valid(tmp_path, unit):
     program = shutil.which("systemd-analyze")
     if program is None:
         pytest.skip("needs systemd-analyze")
-    # With the options in its comments, and an existing program.
-    text = re.sub(r"^#(?=LoadCredential=|Environment=)", "", UNIT.read_text(), flags=re.MULTILINE)
-    copy = tmp_path / UNIT.name
-    copy.write_text(text.replace("/opt/zeroxide/bin/zeroxide", "/bin/true"))
+    for path in DEPLOY.glob(f"{Path(unit).stem}.*"):
+        # With the options in its comments, and an existing program.
+        text = re.sub(
+            r"^#(?=LoadCredential=|Environment=)", "", path.read_text(), flags=re.MULTILINE
+        )
+        text = re.sub(r"/opt/zeroxide/bin/\w+", "/bin/true", text)
+        (tmp_path / path.name).write_text(text)
     done = subprocess.run(
-        [program, "verify", "--man=no", copy], capture_output=True, text=True, timeout=60
+        [program, "verify", "--man=no", tmp_path / unit], capture_output=True, text=True, timeout=60
     )
     assert (done.returncode, done.stderr) == (0, "")

@@ -8,7 +8,9 @@ import io
 import json
 import os
 import re
+import select
 import shutil
+import socket
 import subprocess
 import sys
 import urllib.request
@@ -16,9 +18,11 @@ from pathlib import Path
 
 import pytest
 from programs import ROOT, interrupt, line, output
-from support import free_udp_port
+from support import PATIENCE, free_udp_port
 
 EXAMPLES = ROOT / "examples"
+sys.path.insert(0, str(ROOT / "tests" / "browser"))
+import headless  # noqa: E402
 
 
 def test_hello(programs, directory) -> None:
@@ -104,6 +108,92 @@ def test_asyncio(programs) -> None:
 def test_survey(programs) -> None:
     said = programs.run("survey.py", 3).splitlines()
     assert said == ["sensor 1: 21 degrees", "sensor 2: 22 degrees"]
+
+
+@pytest.fixture
+def clock(programs) -> str:
+    """The address of the page of a clock that runs."""
+    return line(programs.start("clock.py", 0, 0)).removeprefix("open ")
+
+
+@pytest.mark.zeroxide_only
+def test_clock(zmq, context, clock) -> None:
+    with urllib.request.urlopen(clock, timeout=60) as reply:
+        endpoint = re.search(r'WebSocket\("(.+?)"', reply.read().decode())[1]
+    sub = context.socket(zmq.SUB)
+    sub.subscribe("")
+    sub.connect(endpoint)
+    assert re.fullmatch(r"\d\d:\d\d:\d\d", sub.recv_string())
+
+
+@pytest.mark.zeroxide_only
+@pytest.mark.skipif(headless.missing() is not None, reason=headless.missing() or "")
+def test_clock_in_a_browser(clock) -> None:
+    browser = headless.Browser()
+    try:
+        browser.open(clock)
+        shown = "return document.getElementById('time').textContent"
+        browser.until(shown, re.compile(r"\d\d:\d\d:\d\d").fullmatch)
+        assert browser.faults() == []
+    finally:
+        browser.close()
+
+
+@pytest.mark.zeroxide_only
+def test_jobs(programs) -> None:
+    said = programs.run("jobs.py", 5).splitlines()
+    assert sorted(said) == [f"job {number} is done" for number in range(5)]
+
+
+@pytest.mark.zeroxide_only
+def test_notes(programs, directory) -> None:
+    endpoints = [f"ipc://{directory}/{number}" for number in range(3)]
+    members = []
+    for number, endpoint in enumerate(endpoints):
+        members.append(programs.start("notes.py", endpoint, *endpoints[:number]))
+        assert line(members[-1]) == f"connected to {number}"
+    # The one that has started last is certainly connected to the others.
+    print("Tea?", file=members[2].stdin, flush=True)
+    assert [line(member) for member in members[:2]] == ["Tea?", "Tea?"]
+    print("Yes", file=members[0].stdin, flush=True)
+    assert line(members[2]) == "Yes"
+    for member in members:
+        output(member)
+
+
+# What systemd does: it passes a listener as descriptor 3, and describes it in two variables.
+PASS = """
+import os, sys
+os.dup2(int(sys.argv[1]), 3)
+os.environ |= {"LISTEN_PID": str(os.getpid()), "LISTEN_FDS": "1"}
+os.execv(sys.executable, [sys.executable, *sys.argv[2:]])
+"""
+
+
+@pytest.mark.zeroxide_only
+def test_activated(programs) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        endpoint = f"tcp://127.0.0.1:{listener.getsockname()[1]}"
+        # The client connects before the program runs.
+        client = programs.start("hello_client.py", endpoint)
+        assert select.select([listener], [], [], PATIENCE)[0]
+        descriptor = listener.fileno()
+        words = [sys.executable, "-c", PASS, str(descriptor), EXAMPLES / "activated.py", endpoint]
+        server = subprocess.Popen(words, pass_fds=[descriptor], stdout=subprocess.PIPE, text=True)
+    with server:
+        try:
+            assert output(client) == "World\n"
+            assert server.stdout.readline() == "Hello\n"
+        finally:
+            server.terminate()
+
+
+@pytest.mark.zeroxide_only
+def test_activated_without_systemd(programs, directory) -> None:
+    endpoint = f"ipc://{directory}/activated"
+    server = programs.start("activated.py", endpoint)
+    assert programs.run("hello_client.py", endpoint) == "World\n"
+    interrupt(server)
 
 
 @pytest.mark.zeroxide_only
