@@ -26,7 +26,7 @@ def work(server: zmq.Socket) -> None:
 
 
 def main(jobs: int) -> None:
-    """Prints the answers as they come."""
+    """Prints the answers as they arrive."""
     with zmq.Context() as context:
         server, client = context.socket(zmq.SERVER), context.socket(zmq.CLIENT)
         server.bind("tcp://127.0.0.1:*")
