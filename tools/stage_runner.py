@@ -24,7 +24,7 @@ ROOT = Path(__file__).resolve().parent.parent
 VENV = Path(os.environ.get("ZEROXIDE_VENV", ROOT / ".venv"))
 PYTHON = VENV / "bin" / "python"
 TARGET = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"))
-STAGE_LIMIT_S = 40 * 60
+STAGE_LIMIT_S = 60 * 60
 
 # The number of stages that run at the same time. Tests mostly wait, so more than there are processors fit.
 AT_ONCE = 3
