@@ -232,11 +232,15 @@ def test_a_full_disk_of_a_publisher(zmq, context, directory, small_disk):
                 sent += 1
             accepted = sent - 1
             for _ in range(50):
-                pub.send(b"." * 100_000)
-            assert pub.stats()["dropped"]["disk"] == 51
-            assert len(list(small_disk.rglob("segment-*"))) <= accepted
-            for number in range(accepted):
-                assert int(sub.recv().rstrip(b".")) == number
+                pub.send(b"%d" % sent + b"." * 100_000)
+                sent += 1
+            # On a busy machine, a few of them find room that the connection has just made.
+            lost = pub.stats()["dropped"]["disk"]
+            assert 1 < lost <= 51
+            assert len(list(small_disk.rglob("segment-*"))) <= sent - lost
+            numbers = [int(sub.recv().rstrip(b".")) for _ in range(sent - lost)]
+            assert numbers[:accepted] == list(range(accepted))
+            assert numbers == sorted(set(numbers))
             assert pub.stats()["dropped"]["high_water"] == 0
 
 
