@@ -75,7 +75,7 @@ def watched():
     return start, finish
 
 
-@pytest.mark.timeout(300)  # two JVMs, one after the other, and perhaps a browser
+@pytest.mark.timeout(900)  # two JVMs, one after the other, and perhaps a browser
 def test_the_demo_is_exact(java, tmp_path, watched):
     watch, finish = watched
     command = [sys.executable, "-m", "examples.demo", "--seconds", "0", "--out", tmp_path]
