@@ -149,7 +149,6 @@ impl Router {
         if !self.claims.contains(id) || !pipes.get(id).is_some_and(|pipe| pipe.peer_hung_up()) {
             return;
         }
-        pipes.discard(id, DropReason::Refused);
         while pipes.check_read(id) && pipes.queued_in(id) > 0 {
             pipes.discard(id, DropReason::Refused);
         }
