@@ -481,6 +481,25 @@ fn combinations_without_sense_are_refused_with_a_sentence() {
 }
 
 #[test]
+fn a_socket_that_expects_security_is_refused() {
+    let context = Context::new();
+    let (server, secret) = zeroxide::curve_keypair().unwrap();
+    let (secured, client) = (socket(&context, Dish), socket(&context, Radio));
+    secured
+        .secure_server(&secret, &zeroxide::AllowList::new())
+        .unwrap();
+    client.secure_client(&server, None).unwrap();
+    let errors = [
+        secured.bind("udp://127.0.0.1:*").unwrap_err(),
+        client.connect("udp://127.0.0.1:9").unwrap_err(),
+    ];
+    for error in errors {
+        assert_eq!(error.kind(), ErrorKind::Invalid);
+        assert!(error.to_string().contains("has CURVE"), "{error}");
+    }
+}
+
+#[test]
 fn a_descriptor_cannot_be_taken_over() {
     let context = Context::new();
     let dish = socket(&context, Dish);

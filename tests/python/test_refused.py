@@ -15,6 +15,7 @@ ADDRESSES = {
     "vsock": "vsock://1:5555",
     "tipc": "tipc://{5555,0,0}",
     "sctp": "sctp://127.0.0.1:5555",
+    "epgm": "epgm://lo;239.255.0.9:5555",
 }
 ZMTP = "PAIR REQ REP DEALER ROUTER PUB SUB XPUB XSUB PUSH PULL STREAM SERVER CLIENT SCATTER GATHER PEER CHANNEL"
 SP = "PAIR REQ REP PUB SUB PUSH PULL SURVEYOR RESPONDENT BUS"
@@ -43,7 +44,7 @@ def test_udp_does_not_carry_sp(zmq, context, kind):
 
 
 @pytest.mark.cell(transport="{transport}", types="DGRAM", peer="refused")
-@pytest.mark.parametrize("transport", [name for name in ADDRESSES if name != "udp"])
+@pytest.mark.parametrize("transport", [name for name in ADDRESSES if name not in ("udp", "epgm")])
 def test_datagrams_need_udp(zmq, context, transport):
     sentence = "a DGRAM socket sends and receives datagrams, so it needs udp"
     refuses(zmq, context.socket(zmq.DGRAM), transport, sentence)
@@ -60,3 +61,72 @@ def test_datagrams_need_udp(zmq, context, transport):
 )
 def test_plain_bytes_need_a_stream(zmq, context, transport, sentence):
     refuses(zmq, context.socket(zmq.STREAM), transport, sentence)
+
+
+DATAGRAMS = [
+    ("udp", "RADIO", "connect"),
+    ("udp", "DISH", "bind"),
+    ("udp", "DGRAM", "bind"),
+    *(
+        ("epgm", kind, call)
+        for kind in ["PUB", "XPUB", "SUB", "XSUB"]
+        for call in ("bind", "connect")
+    ),
+]
+PROTECTIONS = {
+    "an allow-list": ("CURVE", lambda zmq, socket: socket.secure_server(zmq.curve_keypair()[1])),
+    "the key of a server": (
+        "CURVE",
+        lambda zmq, socket: socket.secure_client(zmq.curve_keypair()[0]),
+    ),
+    "a list of users": ("PLAIN", lambda zmq, socket: socket.password_server({"ann": "secret"})),
+    "a password": ("PLAIN", lambda zmq, socket: socket.password_client("ann", "secret")),
+    "a domain": ("ZAP_DOMAIN", lambda zmq, socket: socket.set(zmq.ZAP_DOMAIN, b"home")),
+    "the need for a domain": (
+        "ZAP_DOMAIN",
+        lambda zmq, socket: socket.set(zmq.ZAP_ENFORCE_DOMAIN, 1),
+    ),
+}
+
+
+@pytest.mark.parametrize(("transport", "kind", "call"), DATAGRAMS)
+@pytest.mark.parametrize("protection", PROTECTIONS)
+def test_datagrams_are_refused_where_security_is_expected(
+    zmq, context, transport, kind, call, protection
+):
+    socket = context.socket(getattr(zmq, kind))
+    setting, protect = PROTECTIONS[protection]
+    protect(zmq, socket)
+    sentence = (
+        f"no security mechanism over {transport}, but this socket has {setting}: leave it out"
+    )
+    with pytest.raises(zmq.ZMQError, match=sentence) as caught:
+        getattr(socket, call)(ADDRESSES[transport])
+    assert caught.value.errno == zmq.EINVAL
+    assert ADDRESSES[transport] in str(caught.value)
+
+
+@pytest.mark.parametrize(("transport", "kind", "call"), DATAGRAMS)
+def test_a_filter_of_networks_does_not_bind_datagrams(zmq, context, transport, kind, call):
+    socket = context.socket(getattr(zmq, kind))
+    socket.set(zmq.TCP_ACCEPT_FILTER, b"192.0.2.0/24")
+    if call == "connect":
+        socket.connect(ADDRESSES[transport])
+        return
+    with pytest.raises(zmq.ZMQError, match="TCP_ACCEPT_FILTER chooses connections") as caught:
+        socket.bind(ADDRESSES[transport])
+    assert caught.value.errno == zmq.EINVAL
+
+
+def test_a_refused_bind_leaves_the_socket_as_it_was(zmq, context):
+    dish = context.socket(zmq.DISH)
+    dish.set(zmq.ZAP_DOMAIN, b"home")
+    with pytest.raises(zmq.ZMQError, match="ZAP_DOMAIN"):
+        dish.bind("udp://127.0.0.1:*")
+    dish.set(zmq.ZAP_DOMAIN, b"")
+    dish.join("news")
+    dish.bind("udp://127.0.0.1:*")
+    radio = context.socket(zmq.RADIO)
+    radio.connect(dish.last_endpoint)
+    radio.send(b"hello", group="news")
+    assert dish.recv() == b"hello"

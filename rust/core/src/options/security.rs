@@ -9,6 +9,7 @@ use zeroxide_proto::engine::EngineConfig;
 use zeroxide_proto::mechanisms::{self, Inquiry, MechanismConfig, MechanismSpec, Setting};
 use zeroxide_proto::wires::WireSpec;
 
+use super::Options;
 use crate::access::Gate;
 use crate::error::{Error, ErrorKind, Result};
 
@@ -143,20 +144,24 @@ impl Security {
     /// # Errors
     /// `Invalid`, naming the setting.
     pub(super) fn check_other(&self, wire: &WireSpec) -> Result<()> {
-        let setting = if self.mechanism != mechanisms::none() {
-            self.mechanism.name
+        let over = format!("{} (WIRE_PROTOCOL {})", wire.title, wire.number);
+        match self.expected() {
+            Some(setting) => Err(no_security(&over, setting, "")),
+            None => Ok(()),
+        }
+    }
+
+    /// The setting because of which a program may expect that not every peer is admitted.
+    fn expected(&self) -> Option<&'static str> {
+        if self.mechanism != mechanisms::none() {
+            Some(self.mechanism.name)
         } else if self.gate.is_some() {
-            "an allow-list"
+            Some("an allow-list")
         } else if !self.zap_domain.is_empty() || self.enforce_domain {
-            "ZAP_DOMAIN"
+            Some("ZAP_DOMAIN")
         } else {
-            return Ok(());
-        };
-        let text = format!(
-            "there is no security mechanism over {} (WIRE_PROTOCOL {}), but this socket has {setting}",
-            wire.title, wire.number
-        );
-        Err(Error::with(ErrorKind::Invalid, text))
+            None
+        }
     }
 
     /// The mechanism with its parameters.
@@ -182,6 +187,34 @@ impl Security {
         config.authenticate = self.authority() != Authority::Nobody;
         config.mechanism = self.config();
     }
+}
+
+impl Options {
+    /// Checks that nothing is set that protects connections, because transports of datagrams have none: they would
+    /// deliver what any program sends.
+    ///
+    /// # Errors
+    /// `Invalid`, naming the setting.
+    pub(crate) fn check_without_connections(&self, scheme: &str, bind: bool) -> Result<()> {
+        if let Some(setting) = self.security.expected() {
+            let cure = ": leave it out, or use a transport with connections";
+            return Err(no_security(scheme, setting, cure));
+        }
+        if bind && !self.tcp_accept_filters.is_empty() {
+            let text = format!(
+                "TCP_ACCEPT_FILTER chooses connections, and there are none over {scheme}: leave it out, or use tcp"
+            );
+            return Err(Error::with(ErrorKind::Invalid, text));
+        }
+        Ok(())
+    }
+}
+
+/// The error for a setting where there is no security.
+fn no_security(over: &str, setting: &str, cure: &str) -> Error {
+    let text =
+        format!("there is no security mechanism over {over}, but this socket has {setting}{cure}");
+    Error::with(ErrorKind::Invalid, text)
 }
 
 /// Shows no secrets.

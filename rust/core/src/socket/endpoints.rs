@@ -206,6 +206,7 @@ impl Core {
         let side = Side::Accepting;
         let (source, port) = {
             let mut state = self.lock_open()?;
+            check_protection(&state, transport, text, true)?;
             let source = state.endpoints.begin(None);
             self.begin_priority(&mut state, source);
             let is_local = transport.is_local();
@@ -249,6 +250,7 @@ impl Core {
             if self.spec().single_connect && state.endpoints.is_connected(text) {
                 return Ok(None);
             }
+            check_protection(&state, transport, text, false)?;
             let source = state.endpoints.begin(Some(text.to_owned()));
             self.begin_priority(&mut state, source);
             let mut port = self.message_port(&state, text, source, side, is_local)?;
@@ -459,4 +461,20 @@ impl Core {
             None => Err(Error::new(ErrorKind::NotSocket)),
         }
     }
+}
+
+/// Checks that no option is set that promises a protection which a transport of messages cannot give. Within the
+/// process, there is nothing to protect.
+fn check_protection(
+    state: &State,
+    transport: &dyn MessageTransport,
+    text: &str,
+    bind: bool,
+) -> Result<()> {
+    if transport.is_local() {
+        return Ok(());
+    }
+    let scheme = transport.scheme();
+    let checked = state.options.check_without_connections(scheme, bind);
+    checked.map_err(|error| error.about(text))
 }

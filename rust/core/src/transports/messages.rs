@@ -55,7 +55,8 @@ pub trait MessageTransport: Send + Sync {
     /// As for `check`, as far as the address itself shows it.
     fn connect(&self, address: &str, port: MessagePort) -> Result<Hold>;
 
-    /// Whether both ends of every pipe are sockets of this context.
+    /// Whether both ends of every pipe are sockets of this context. If not, sockets with a security mechanism, an
+    /// allow-list or a proxy cannot bind or connect there: without a handshake, they would not have their effect.
     fn is_local(&self) -> bool {
         false
     }
