@@ -45,12 +45,5 @@ def test_a_wrong_address_is_refused_at_once(zmq, context, bind, endpoint, words)
     assert words in str(caught.value) and endpoint in str(caught.value)
 
 
-def test_sctp_refuses_a_proxy(zmq, context):
-    push = context.socket(zmq.PUSH)
-    push.socks_proxy = b"127.0.0.1:1080"
-    with pytest.raises(zmq.ZMQError, match="a proxy carries TCP only"):
-        push.connect("sctp://127.0.0.1:5555")
-
-
 def test_they_are_among_the_capabilities(zmq):
     assert all(zmq.has(scheme) for scheme in ("vsock", "tipc", "sctp"))

@@ -1,5 +1,7 @@
 """Combinations of transports and socket types that make no sense fail at the call, with a sentence that explains it."""
 
+import socket
+
 import pytest
 
 pytestmark = pytest.mark.zeroxide_only
@@ -17,13 +19,18 @@ ADDRESSES = {
     "sctp": "sctp://127.0.0.1:5555",
     "epgm": "epgm://lo;239.255.0.9:5555",
 }
+MACHINES = {
+    "vsock": (socket.AF_VSOCK, 0, "vsock://2:5555"),
+    "tipc": (socket.AF_TIPC, 0, "tipc://{20000,0}"),
+    "sctp": (socket.AF_INET, 132, "sctp://127.0.0.1:5555"),
+}
 ZMTP = "PAIR REQ REP DEALER ROUTER PUB SUB XPUB XSUB PUSH PULL STREAM SERVER CLIENT SCATTER GATHER PEER CHANNEL"
 SP = "PAIR REQ REP PUB SUB PUSH PULL SURVEYOR RESPONDENT BUS"
 UDP = "over udp, RADIO connects, and DISH and DGRAM bind; a {kind} socket cannot"
 
 
-def refuses(zmq, socket, transport, sentence):
-    for call in (socket.bind, socket.connect):
+def refuses(zmq, refused, transport, sentence):
+    for call in (refused.bind, refused.connect):
         with pytest.raises(zmq.ZMQError, match=sentence) as caught:
             call(ADDRESSES[transport])
         assert caught.value.errno == zmq.ENOCOMPATPROTO
@@ -38,9 +45,9 @@ def test_udp_carries_datagrams_only(zmq, context, kind):
 @pytest.mark.cell(transport="udp", types="{kind}", peer="refused", sp=True)
 @pytest.mark.parametrize("kind", SP.split())
 def test_udp_does_not_carry_sp(zmq, context, kind):
-    socket = context.socket(getattr(zmq, kind))
-    socket.wire_protocol = zmq.SP
-    refuses(zmq, socket, "udp", UDP.format(kind=kind))
+    speaking = context.socket(getattr(zmq, kind))
+    speaking.wire_protocol = zmq.SP
+    refuses(zmq, speaking, "udp", UDP.format(kind=kind))
 
 
 @pytest.mark.cell(transport="{transport}", types="DGRAM", peer="refused")
@@ -74,17 +81,17 @@ DATAGRAMS = [
     ),
 ]
 PROTECTIONS = {
-    "an allow-list": ("CURVE", lambda zmq, socket: socket.secure_server(zmq.curve_keypair()[1])),
+    "an allow-list": ("CURVE", lambda zmq, secured: secured.secure_server(zmq.curve_keypair()[1])),
     "the key of a server": (
         "CURVE",
-        lambda zmq, socket: socket.secure_client(zmq.curve_keypair()[0]),
+        lambda zmq, secured: secured.secure_client(zmq.curve_keypair()[0]),
     ),
-    "a list of users": ("PLAIN", lambda zmq, socket: socket.password_server({"ann": "secret"})),
-    "a password": ("PLAIN", lambda zmq, socket: socket.password_client("ann", "secret")),
-    "a domain": ("ZAP_DOMAIN", lambda zmq, socket: socket.set(zmq.ZAP_DOMAIN, b"home")),
+    "a list of users": ("PLAIN", lambda zmq, secured: secured.password_server({"ann": "secret"})),
+    "a password": ("PLAIN", lambda zmq, secured: secured.password_client("ann", "secret")),
+    "a domain": ("ZAP_DOMAIN", lambda zmq, secured: secured.set(zmq.ZAP_DOMAIN, b"home")),
     "the need for a domain": (
         "ZAP_DOMAIN",
-        lambda zmq, socket: socket.set(zmq.ZAP_ENFORCE_DOMAIN, 1),
+        lambda zmq, secured: secured.set(zmq.ZAP_ENFORCE_DOMAIN, 1),
     ),
 }
 
@@ -94,27 +101,27 @@ PROTECTIONS = {
 def test_datagrams_are_refused_where_security_is_expected(
     zmq, context, transport, kind, call, protection
 ):
-    socket = context.socket(getattr(zmq, kind))
+    secured = context.socket(getattr(zmq, kind))
     setting, protect = PROTECTIONS[protection]
-    protect(zmq, socket)
+    protect(zmq, secured)
     sentence = (
         f"no security mechanism over {transport}, but this socket has {setting}: leave it out"
     )
     with pytest.raises(zmq.ZMQError, match=sentence) as caught:
-        getattr(socket, call)(ADDRESSES[transport])
+        getattr(secured, call)(ADDRESSES[transport])
     assert caught.value.errno == zmq.EINVAL
     assert ADDRESSES[transport] in str(caught.value)
 
 
 @pytest.mark.parametrize(("transport", "kind", "call"), DATAGRAMS)
 def test_a_filter_of_networks_does_not_bind_datagrams(zmq, context, transport, kind, call):
-    socket = context.socket(getattr(zmq, kind))
-    socket.set(zmq.TCP_ACCEPT_FILTER, b"192.0.2.0/24")
+    filtered = context.socket(getattr(zmq, kind))
+    filtered.set(zmq.TCP_ACCEPT_FILTER, b"192.0.2.0/24")
     if call == "connect":
-        socket.connect(ADDRESSES[transport])
+        filtered.connect(ADDRESSES[transport])
         return
     with pytest.raises(zmq.ZMQError, match="TCP_ACCEPT_FILTER chooses connections") as caught:
-        socket.bind(ADDRESSES[transport])
+        filtered.bind(ADDRESSES[transport])
     assert caught.value.errno == zmq.EINVAL
 
 
@@ -130,3 +137,34 @@ def test_a_refused_bind_leaves_the_socket_as_it_was(zmq, context):
     radio.connect(dish.last_endpoint)
     radio.send(b"hello", group="news")
     assert dish.recv() == b"hello"
+
+
+@pytest.mark.parametrize(("transport", "kind", "call"), DATAGRAMS)
+def test_datagrams_do_not_bypass_a_proxy(zmq, context, transport, kind, call):
+    sender = context.socket(getattr(zmq, kind))
+    sender.socks_proxy = b"127.0.0.1:1080"
+    sentence = f"a proxy carries TCP only, and {transport} would bypass it: unset SOCKS_PROXY"
+    with pytest.raises(zmq.ZMQError, match=sentence) as caught:
+        getattr(sender, call)(ADDRESSES[transport])
+    assert caught.value.errno == zmq.EINVAL
+
+
+@pytest.mark.parametrize("transport", MACHINES)
+def test_streams_do_not_bypass_a_proxy(zmq, context, transport):
+    family, protocol, endpoint = MACHINES[transport]
+    push = context.socket(zmq.PUSH)
+    push.socks_proxy = b"127.0.0.1:1080"
+    try:
+        socket.socket(family, socket.SOCK_STREAM, protocol).close()
+        sentence = f"a proxy carries TCP only, and {transport} would bypass it: unset SOCKS_PROXY"
+    except OSError:
+        sentence = f"a proxy carries TCP only, and {transport}|the kernel has no"
+    with pytest.raises(zmq.ZMQError, match=sentence):
+        push.connect(endpoint)
+
+
+@pytest.mark.parametrize("transport", ["ipc", "inproc"])
+def test_what_stays_on_the_machine_ignores_a_proxy(zmq, context, transport):
+    push = context.socket(zmq.PUSH)
+    push.socks_proxy = b"127.0.0.1:1080"
+    push.connect(ADDRESSES[transport])

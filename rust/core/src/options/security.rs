@@ -191,7 +191,7 @@ impl Security {
 
 impl Options {
     /// Checks that nothing is set that protects connections, because transports of datagrams have none: they would
-    /// deliver what any program sends.
+    /// deliver what any program sends, and send past a proxy.
     ///
     /// # Errors
     /// `Invalid`, naming the setting.
@@ -206,7 +206,21 @@ impl Options {
             );
             return Err(Error::with(ErrorKind::Invalid, text));
         }
-        Ok(())
+        self.check_no_proxy(scheme)
+    }
+
+    /// Checks that there is no proxy, for a transport that would bypass it.
+    ///
+    /// # Errors
+    /// `Invalid` if there is one.
+    pub(crate) fn check_no_proxy(&self, scheme: &str) -> Result<()> {
+        if self.socks_proxy.is_empty() {
+            return Ok(());
+        }
+        let text = format!(
+            "a proxy carries TCP only, and {scheme} would bypass it: unset SOCKS_PROXY, or use a transport over TCP"
+        );
+        Err(Error::with(ErrorKind::Invalid, text))
     }
 }
 

@@ -419,3 +419,6 @@ fn descriptor_id(fd: BorrowedFd<'_>) -> u64 {
     // Descriptors are not negative.
     u64::try_from(fd.as_raw_fd()).unwrap_or_default()
 }
+
+#[cfg(test)]
+mod tests;

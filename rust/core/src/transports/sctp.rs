@@ -7,7 +7,7 @@ use zeroxide_proto::socket_type::SocketType;
 
 use super::tcp::{self, TCP, renamed};
 use super::{ByteTransport, Listen, Opening, Stream, Target, Targets};
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::Result;
 use crate::options::Options;
 
 /// See the module text.
@@ -39,10 +39,7 @@ impl ByteTransport for Sctp {
     }
 
     fn targets(&self, address: &str, options: &Options) -> Result<Targets> {
-        if !options.socks_proxy.is_empty() {
-            let text = "a proxy carries TCP only; unset SOCKS_PROXY, or use tcp";
-            return Err(Error::with(ErrorKind::Invalid, text));
-        }
+        options.check_no_proxy(SCHEME)?;
         TCP.targets(address, options)
     }
 

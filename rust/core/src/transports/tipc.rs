@@ -49,7 +49,8 @@ impl ByteTransport for Tipc {
         Ok(Box::new(MachineListener { socket, endpoint }))
     }
 
-    fn targets(&self, address: &str, _: &Options) -> Result<Targets> {
+    fn targets(&self, address: &str, options: &Options) -> Result<Targets> {
+        options.check_no_proxy(self.scheme())?;
         Ok(machine::target(to_connect(address)?.into()))
     }
 

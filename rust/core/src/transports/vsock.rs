@@ -45,7 +45,8 @@ impl ByteTransport for Vsock {
         }))
     }
 
-    fn targets(&self, address: &str, _: &Options) -> Result<Targets> {
+    fn targets(&self, address: &str, options: &Options) -> Result<Targets> {
+        options.check_no_proxy(self.scheme())?;
         let (machine, port) = parse(address, false)?;
         Ok(machine::target(SockAddr::vsock(machine, port)))
     }
