@@ -1,8 +1,10 @@
 """Combinations of transports and socket types that make no sense fail at the call, with a sentence that explains it."""
 
+import re
 import socket
 
 import pytest
+from support import PATIENCE
 
 pytestmark = pytest.mark.zeroxide_only
 
@@ -28,6 +30,8 @@ ZMTP = "PAIR REQ REP DEALER ROUTER PUB SUB XPUB XSUB PUSH PULL STREAM SERVER CLI
 SP = "PAIR REQ REP PUB SUB PUSH PULL SURVEYOR RESPONDENT BUS"
 UDP = "over udp, RADIO connects, and DISH and DGRAM bind; a {kind} socket cannot"
 
+EPGM = "epgm carries messages from PUB and XPUB to SUB and XSUB; a {kind} socket cannot use it"
+
 
 def refuses(zmq, refused, transport, sentence):
     for call in (refused.bind, refused.connect):
@@ -50,6 +54,26 @@ def test_udp_does_not_carry_sp(zmq, context, kind):
     refuses(zmq, speaking, "udp", UDP.format(kind=kind))
 
 
+@pytest.mark.cell(transport="epgm", types="{kind}", peer="refused")
+@pytest.mark.parametrize("kind", [kind for kind in ZMTP.split() if "UB" not in kind])
+def test_epgm_is_for_publishers_and_subscribers(zmq, context, kind):
+    refuses(zmq, context.socket(getattr(zmq, kind)), "epgm", EPGM.format(kind=kind))
+
+
+@pytest.mark.cell(transport="epgm", types="{kind}", peer="refused", sp=True)
+@pytest.mark.parametrize("kind", SP.split())
+def test_epgm_does_not_carry_sp(zmq, context, kind):
+    speaking = context.socket(getattr(zmq, kind))
+    speaking.wire_protocol = zmq.SP
+    sentence = EPGM.format(kind=kind)
+    if kind in ("PUB", "SUB"):
+        sentence = (
+            f"epgm carries ZMTP only, and this {kind} socket speaks the scalability protocols "
+            "\\(WIRE_PROTOCOL 1\\): use one with WIRE_PROTOCOL 0"
+        )
+    refuses(zmq, speaking, "epgm", sentence)
+
+
 @pytest.mark.cell(transport="{transport}", types="DGRAM", peer="refused")
 @pytest.mark.parametrize("transport", [name for name in ADDRESSES if name not in ("udp", "epgm")])
 def test_datagrams_need_udp(zmq, context, transport):
@@ -61,9 +85,12 @@ def test_datagrams_need_udp(zmq, context, transport):
 @pytest.mark.parametrize(
     ("transport", "sentence"),
     [
-        ("inproc", "STREAM speaks raw tcp and ipc only"),
-        ("ws", "STREAM carries plain bytes, which WebSocket does not: use tcp or tls\\+tcp"),
-        ("wss", "STREAM carries plain bytes, which WebSocket does not: use tcp or tls\\+tcp"),
+        (
+            transport,
+            f"STREAM carries plain bytes, which {transport} does not: "
+            "use tcp, ipc, tls\\+tcp, vsock, tipc or sctp",
+        )
+        for transport in ("inproc", "ws", "wss")
     ],
 )
 def test_plain_bytes_need_a_stream(zmq, context, transport, sentence):
@@ -168,3 +195,49 @@ def test_what_stays_on_the_machine_ignores_a_proxy(zmq, context, transport):
     push = context.socket(zmq.PUSH)
     push.socks_proxy = b"127.0.0.1:1080"
     push.connect(ADDRESSES[transport])
+
+
+@pytest.mark.parametrize("call", ["bind", "connect"])
+def test_a_group_needs_a_port_in_both_calls(zmq, context, call):
+    sentence = "a group needs a port from 1 to 65535, the same in all programs"
+    with pytest.raises(zmq.ZMQError, match=sentence) as caught:
+        getattr(context.socket(zmq.PUB), call)("epgm://lo;239.255.0.9:*")
+    assert caught.value.errno == zmq.EINVAL
+
+
+@pytest.mark.parametrize(("transport", "kind"), [("udp", "DISH"), ("epgm", "PUB"), ("epgm", "SUB")])
+def test_a_descriptor_is_for_all_streams(zmq, context, transport, kind):
+    adopting = context.socket(getattr(zmq, kind))
+    adopting.use_fd = 0
+    streams = "tcp, ipc, tls\\+tcp, ws, wss, vsock, tipc and sctp"
+    sentence = f"USE_FD is for {streams}; {transport} makes its own descriptor"
+    with pytest.raises(zmq.ZMQError, match=sentence):
+        adopting.bind(ADDRESSES[transport])
+
+
+@pytest.mark.parametrize(
+    ("scheme", "meant"), [("tls", "tls\\+tcp"), ("TLS", "tls\\+tcp"), ("TCP", "tcp")]
+)
+def test_the_name_of_a_capability_leads_to_its_scheme(zmq, context, scheme, meant):
+    with pytest.raises(zmq.ZMQError, match=f"did you mean '{meant}'\\?"):
+        context.socket(zmq.PUSH).connect(f"{scheme}://127.0.0.1:5555")
+
+
+@pytest.mark.parametrize("order", ["bound first", "connected first"])
+def test_two_wire_protocols_over_inproc_are_named(zmq, context, order):
+    bound, other = context.socket(zmq.PAIR), context.socket(zmq.PAIR)
+    bound.wire_protocol = zmq.SP
+    sentence = (
+        r"this PAIR socket speaks ZMTP \(WIRE_PROTOCOL 0\), and the PAIR socket there speaks "
+        r"the scalability protocols \(WIRE_PROTOCOL 1\): set both to the same"
+    )
+    if order == "bound first":
+        bound.bind(ADDRESSES["inproc"])
+        with pytest.raises(zmq.ZMQError, match=sentence) as caught:
+            other.connect(ADDRESSES["inproc"])
+        assert caught.value.errno == zmq.ENOCOMPATPROTO
+        return
+    events = other.monitor_events(zmq.EVENT_HANDSHAKE_FAILED_PROTOCOL, timeout=PATIENCE * 1000)
+    other.connect(ADDRESSES["inproc"])
+    bound.bind(ADDRESSES["inproc"])
+    assert re.search(sentence, next(events).reason)

@@ -35,8 +35,10 @@ pub(super) fn check(scheme: &str, socket: SocketType, bind: bool) -> Result<()> 
         return Ok(());
     }
     let verb = if bind { "bind" } else { "connect" };
+    let connecting = super::types(SocketType::has_groups);
+    let binding = super::types(|socket| socket.is_datagram() || receives_groups(socket));
     let text = format!(
-        "over {scheme}, RADIO connects, and DISH and DGRAM bind; a {socket} socket cannot {verb}"
+        "over {scheme}, {connecting} connects, and {binding} bind; a {socket} socket cannot {verb}"
     );
     Err(Error::with(ErrorKind::IncompatibleProtocol, text))
 }
@@ -51,10 +53,7 @@ pub(super) fn bind(
     open: impl FnOnce(&Options) -> Result<Socket>,
     endpoint: impl FnOnce(&Socket) -> Result<String>,
 ) -> Result<Bound> {
-    if port.options.use_fd.is_some() {
-        let text = format!("USE_FD is for tcp and ipc; {scheme} makes its own descriptor");
-        return Err(Error::with(ErrorKind::Invalid, text));
-    }
+    super::check_no_descriptor(scheme, &port.options)?;
     let worker = port.io_worker()?;
     let socket = match open(&port.options) {
         Ok(socket) => socket,

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use zeroxide_proto::error::ProtocolError;
 use zeroxide_proto::socket_type::SocketType;
+use zeroxide_proto::wires;
 
 use super::messages::{Bound, Hold, MessagePort, MessageTransport};
 use crate::error::{Error, ErrorKind, Result};
@@ -71,10 +72,7 @@ impl MessageTransport for Inproc {
 
     fn check(&self, name: &str, socket: SocketType, _: bool) -> Result<()> {
         if socket.is_raw() {
-            return Err(Error::with(
-                ErrorKind::IncompatibleProtocol,
-                format!("{socket} speaks raw tcp and ipc only"),
-            ));
+            return Err(super::no_plain_bytes(socket.name(), self.scheme()));
         }
         if socket.is_datagram() {
             return Err(super::no_datagrams(socket));
@@ -261,14 +259,16 @@ impl Drop for ConnectedName {
 
 /// A pipe from a socket that connects to one that is bound, the connecting socket's end first.
 fn join(port: &MessagePort, bound: &MessagePort) -> Result<(Pipe, Pipe)> {
-    if !port.socket_type.compatible(bound.socket_type) {
-        let text = format!(
-            "{} is bound by a {} socket, which {} cannot talk to",
-            port.endpoint,
-            bound.socket_type.name(),
-            port.socket_type.name()
-        );
-        return Err(Error::with(ErrorKind::IncompatibleProtocol, text));
+    let (ours, theirs) = (port.socket_type, bound.socket_type);
+    if !ours.compatible(theirs) {
+        let why = match wires_differ(ours, theirs) {
+            Some(why) => format!("{}: {why}", port.endpoint),
+            None => format!(
+                "{} is bound by a {theirs} socket, which {ours} cannot talk to",
+                port.endpoint
+            ),
+        };
+        return Err(Error::with(ErrorKind::IncompatibleProtocol, why));
     }
     let conflating = |port: &MessagePort, far: &MessagePort| PipeConfig {
         conflate: port.conflate.0 || far.conflate.1,
@@ -289,12 +289,26 @@ fn turn_away(binder: &MessagePort, connecter: &MessagePort) {
             theirs: theirs.name().to_owned(),
         };
         let code = u64::from(error.code());
-        let kind = EventKind::HandshakeFailedProtocol;
-        MonitorEvent::new(kind, code, &binder.endpoint).because(error)
+        let event = MonitorEvent::new(EventKind::HandshakeFailedProtocol, code, &binder.endpoint);
+        match wires_differ(ours, theirs) {
+            Some(why) => event.because(why),
+            None => event.because(error),
+        }
     };
     let (ours, theirs) = (binder.socket_type, connecter.socket_type);
     binder.emit(refusal(ours, theirs));
     connecter.emit(refusal(theirs, ours));
+}
+
+/// Why two sockets cannot talk to each other, if the reason is what they speak.
+fn wires_differ(ours: SocketType, theirs: SocketType) -> Option<String> {
+    let (own, other) = (wires::of(ours), wires::of(theirs));
+    (own != other).then(|| {
+        format!(
+            "this {ours} socket speaks {} (WIRE_PROTOCOL {}), and the {theirs} socket there speaks {} (WIRE_PROTOCOL {}): set both to the same",
+            own.title, own.number, other.title, other.number
+        )
+    })
 }
 
 fn lock(names: &Mutex<Names>) -> MutexGuard<'_, Names> {

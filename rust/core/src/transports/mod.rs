@@ -17,6 +17,7 @@ mod messages;
 mod multicast;
 mod pgm;
 mod probing;
+mod refusals;
 mod sctp;
 #[cfg(zeroxide_shuttle)]
 mod simulated;
@@ -41,6 +42,7 @@ use zeroxide_proto::socket_type::SocketType;
 
 pub(crate) use self::ipc::{endpoint_of, is_abandoned};
 pub use self::messages::{Bound, Hold, MessagePipe, MessagePort, MessageTransport};
+use self::refusals::{check_no_descriptor, no_datagrams, no_other_wire, no_plain_bytes, types};
 use self::stream::Peer;
 pub(crate) use self::stream::Stream;
 pub use self::worker::{IoWork, IoWorker, Next};
@@ -65,6 +67,11 @@ pub(crate) trait ByteTransport: Send + Sync {
     /// # Errors
     /// `Invalid` syntax, `NoDevice`, `NameTooLong`; `IncompatibleProtocol` if it does not support this socket type.
     fn check(&self, address: &str, socket: SocketType, bind: bool) -> Result<()>;
+
+    /// Whether it carries bytes as they are, for sockets that speak no ZMTP.
+    fn carries_plain_bytes(&self) -> bool {
+        true
+    }
 
     /// Binds and listens now. May block to resolve a local host name.
     ///
@@ -215,10 +222,10 @@ impl Transports {
         found.cloned().ok_or_else(|| {
             let known: Vec<_> = all.iter().map(Transport::scheme).collect();
             let lower = scheme.to_ascii_lowercase();
-            let hint = match known.contains(&lower.as_str()) {
-                true => format!("; did you mean '{lower}'?"),
-                false => String::new(),
-            };
+            let meant = all.iter().find(|transport| transport.is_called(&lower));
+            let hint = meant.map_or_else(String::new, |meant| {
+                format!("; did you mean '{}'?", meant.scheme())
+            });
             let text = format!(
                 "no transport is called '{scheme}'; there are {}{hint}",
                 known.join(", ")
@@ -292,6 +299,15 @@ impl Transport {
         }
     }
 
+    /// Whether it has this scheme, or its capability has this name, in small letters.
+    fn is_called(&self, name: &str) -> bool {
+        let capability = match self {
+            Transport::Bytes(transport) => transport.capability(),
+            Transport::Messages(transport) => transport.scheme(),
+        };
+        self.scheme() == name || capability.eq_ignore_ascii_case(name)
+    }
+
     /// Checks an address without using it.
     ///
     /// # Errors
@@ -303,12 +319,6 @@ impl Transport {
             Transport::Messages(transport) => transport.check(address, socket, bind),
         }
     }
-}
-
-/// The error for a socket that sends datagrams over a transport that carries none.
-fn no_datagrams(socket: SocketType) -> Error {
-    let text = format!("a {socket} socket sends and receives datagrams, so it needs udp");
-    Error::with(ErrorKind::IncompatibleProtocol, text)
 }
 
 /// The byte transport of a scheme.

@@ -47,14 +47,21 @@ impl MessageTransport for Pgm {
     }
 
     fn check(&self, address: &str, socket: SocketType, _: bool) -> Result<()> {
-        if !(publishes(socket) || subscribes(socket)) {
-            let text = format!(
-                "{} carries messages from PUB and XPUB to SUB and XSUB; a {socket} socket cannot use it",
-                self.scheme()
-            );
-            return Err(Error::with(ErrorKind::IncompatibleProtocol, text));
+        if publishes(socket) || subscribes(socket) {
+            return Place::parse(address).map(drop);
         }
-        Place::parse(address).map(drop)
+        let mut all = SocketType::ALL.iter().copied();
+        let namesake = all.find(|own| own.name() == socket.name());
+        if namesake.is_some_and(|own| publishes(own) || subscribes(own)) {
+            return Err(super::no_other_wire(socket, self.scheme()));
+        }
+        let text = format!(
+            "{} carries messages from {} to {}; a {socket} socket cannot use it",
+            self.scheme(),
+            super::types(publishes),
+            super::types(subscribes)
+        );
+        Err(Error::with(ErrorKind::IncompatibleProtocol, text))
     }
 
     fn bind(&self, address: &str, port: MessagePort) -> Result<Bound> {
@@ -73,13 +80,7 @@ impl MessageTransport for Pgm {
 impl Pgm {
     /// Bind and connect are the same: all programs meet at the group.
     fn begin(&self, address: &str, port: MessagePort, event: EventKind) -> Result<Hold> {
-        if port.options.use_fd.is_some() {
-            let text = format!(
-                "USE_FD is for tcp and ipc; {} makes its own descriptor",
-                self.scheme()
-            );
-            return Err(Error::with(ErrorKind::Invalid, text));
-        }
+        super::check_no_descriptor(self.scheme(), &port.options)?;
         let place = Place::parse(address)?.find(self.carrier, &port.options)?;
         let worker = port.io_worker()?;
         let is_sender = publishes(port.socket_type());

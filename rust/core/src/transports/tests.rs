@@ -1,3 +1,4 @@
+use super::refusals::{listed, schemes};
 use super::*;
 use crate::options::{ContextOptions, Value, ids};
 
@@ -37,4 +38,26 @@ fn streams_that_leave_the_machine_use_the_proxy_or_are_refused() {
             }
         }
     }
+}
+
+#[test]
+fn errors_list_what_the_tables_hold() {
+    assert_eq!(listed(&["tcp"], "or"), "tcp");
+    assert_eq!(listed(&["tcp", "ipc"], "or"), "tcp or ipc");
+    assert_eq!(listed(&["a", "b", "c"], "and"), "a, b and c");
+    assert_eq!(types(SocketType::has_groups), "RADIO");
+    let plain = schemes(|transport| transport.carries_plain_bytes());
+    assert!(plain.contains(&"tls+tcp") && !plain.contains(&"ws"));
+    let error = check_no_descriptor(
+        "udp",
+        &Options {
+            use_fd: Some(0),
+            ..Options::new(SocketType::Dish, &ContextOptions::default())
+        },
+    );
+    let text = error.unwrap_err().to_string();
+    assert!(
+        streams().all(|transport| text.contains(transport.scheme())),
+        "{text}"
+    );
 }

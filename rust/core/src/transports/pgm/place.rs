@@ -61,7 +61,11 @@ impl Place {
             Some((interface, rest)) => (Some(address::host(interface)?), rest),
             None => (None, text),
         };
-        match address::to_connect(rest)?.1 {
+        match address::to_bind(rest)? {
+            address::Address { port: 0, .. } => {
+                let why = "a group needs a port from 1 to 65535, the same in all programs";
+                Err(address::invalid(text, why))
+            }
             address::Address {
                 host: Host::Ip(group, zone),
                 port,

@@ -19,8 +19,8 @@ pub(super) use self::dialect::Dialect;
 pub(super) use self::layer::WsLayer;
 use super::tcp::{TCP, renamed};
 use super::tls::{Client, Server};
-use super::{ByteTransport, Listen, Opening, Stream, Target, Targets};
-use crate::error::{Error, ErrorKind, Result};
+use super::{ByteTransport, Listen, Opening, Stream, Target, Targets, no_plain_bytes};
+use crate::error::Result;
 use crate::options::Options;
 
 /// See the module text.
@@ -52,9 +52,13 @@ impl ByteTransport for Ws {
         self.capability
     }
 
+    fn carries_plain_bytes(&self) -> bool {
+        false
+    }
+
     fn check(&self, address: &str, socket: SocketType, bind: bool) -> Result<()> {
         if socket.is_raw() {
-            return Err(raw(&socket.to_string()));
+            return Err(no_plain_bytes(socket.name(), self.scheme));
         }
         let (address, path) = split(address);
         upgrade::check_path(path)?;
@@ -63,7 +67,7 @@ impl ByteTransport for Ws {
 
     fn listen(&self, address: &str, options: &Options) -> Result<Box<dyn Listen>> {
         if options.is_raw() {
-            return Err(raw("a socket with ROUTER_RAW"));
+            return Err(no_plain_bytes("a socket with ROUTER_RAW", self.scheme));
         }
         let server = match self.is_secure {
             true => Some(Server::new(options)?),
@@ -89,7 +93,7 @@ impl ByteTransport for Ws {
 
     fn targets(&self, address: &str, options: &Options) -> Result<Targets> {
         if options.is_raw() {
-            return Err(raw("a socket with ROUTER_RAW"));
+            return Err(no_plain_bytes("a socket with ROUTER_RAW", self.scheme));
         }
         Dialect::of(options)?;
         let (address, _) = split(address);
@@ -151,12 +155,6 @@ impl Listen for WsListener {
 fn split(address: &str) -> (&str, &str) {
     let end = address.find('/').unwrap_or(address.len());
     address.split_at(end)
-}
-
-fn raw(socket: &str) -> Error {
-    let text =
-        format!("{socket} carries plain bytes, which WebSocket does not: use tcp or tls+tcp");
-    Error::with(ErrorKind::IncompatibleProtocol, text)
 }
 
 #[cfg(test)]
