@@ -241,3 +241,34 @@ def test_two_wire_protocols_over_inproc_are_named(zmq, context, order):
     other.connect(ADDRESSES["inproc"])
     bound.bind(ADDRESSES["inproc"])
     assert re.search(sentence, next(events).reason)
+
+
+@pytest.mark.parametrize("kind", SP.split())
+@pytest.mark.parametrize(
+    ("option", "value"),
+    [("METADATA", b"X-name:value"), ("ROUTING_ID", b"name"), ("INVERT_MATCHING", 1)],
+)
+def test_sp_refuses_what_only_zmtp_carries(zmq, context, kind, option, value):
+    speaking = context.socket(getattr(zmq, kind))
+    speaking.wire_protocol = zmq.SP
+    if (kind, option) == ("SUB", "INVERT_MATCHING"):
+        speaking.set(zmq.INVERT_MATCHING, 1)
+        return
+    sentence = f"{option} has no effect on a {kind} socket over the scalability protocols"
+    with pytest.raises(zmq.ZMQError, match=sentence) as caught:
+        speaking.set(getattr(zmq, option), value)
+    assert caught.value.errno == zmq.EINVAL
+
+
+@pytest.mark.parametrize("kind", ["SURVEYOR", "RESPONDENT", "BUS"])
+def test_types_that_libzmq_lacks_refuse_conflate(zmq, context, kind):
+    with pytest.raises(zmq.ZMQError, match=f"CONFLATE has no effect on a {kind} socket") as caught:
+        context.socket(getattr(zmq, kind)).set(zmq.CONFLATE, 1)
+    assert caught.value.errno == zmq.EINVAL
+
+
+@pytest.mark.parametrize("kind", ZMTP.split())
+def test_the_types_of_libzmq_take_conflate(zmq, context, kind):
+    conflating = context.socket(getattr(zmq, kind))
+    conflating.set(zmq.CONFLATE, 1)
+    assert conflating.get(zmq.CONFLATE) == 1

@@ -102,6 +102,8 @@ pub struct OptionRow {
     pub live: bool,
     /// Whether only the socket types have it whose pattern lists it: see [`OptionRow::sockets`].
     pub of_patterns: bool,
+    /// Whether only ZMTP can carry it to peers. Patterns over other wire protocols may list it nevertheless.
+    pub(crate) of_standard: bool,
     /// Its effect, in a sentence.
     pub doc: &'static str,
     limits: table::Limits,

@@ -137,6 +137,7 @@ macro_rules! socket_options {
                 .int(|o| o.affinity as i64, |o, v| o.affinity = v as u64),
             5 ROUTING_ID [routing_id, set_routing_id: bytes]: Bytes, "The name under which ROUTER peers address this socket."
                 .aliases(&["IDENTITY"])
+                .of_standard()
                 .length(1, 255)
                 .bytes(|o| &o.routing_id, |o, v| o.routing_id = Bytes::copy_from_slice(v)),
             6 SUBSCRIBE []: Bytes, "Also receive messages that begin with these bytes; empty = all."
@@ -296,6 +297,7 @@ macro_rules! socket_options {
                 .of_patterns()
                 .pattern(|v| PatternOption::StreamNotify(flag(v))),
             74 INVERT_MATCHING [invert_matching, set_invert_matching: bool]: Bool, "Match messages that do not begin with a subscription; set it at both ends. No effect on types without subscriptions."
+                .of_standard()
                 .pattern(|v| PatternOption::InvertMatching(flag(v)))
                 .int(|o| o.invert_matching.into(), |o, v| o.invert_matching = v != 0),
             75 HEARTBEAT_IVL [heartbeat_ivl, set_heartbeat_ivl: ms(0)]: Int, "How often to ping the peer, in ms; 0 = never. If it is not set, it also reads 0, and silent peers are probed."
@@ -348,6 +350,7 @@ macro_rules! socket_options {
             94 LOOPBACK_FASTPATH [loopback_fastpath, set_loopback_fastpath: bool]: Bool, "A feature of Windows. Stored without effect."
                 .int(|o| o.loopback_fastpath.into(), |o, v| o.loopback_fastpath = v != 0),
             95 METADATA [=> set_metadata: text]: Str, "A property sent to peers in the handshake, as X-name:value; each call adds one."
+                .of_standard()
                 .write_only_str(Options::add_metadata),
             96 MULTICAST_LOOP [multicast_loop, set_multicast_loop: bool]: Bool, "Whether what is sent to a multicast group also reaches the members on this machine."
                 .int(|o| o.multicast_loop.into(), |o, v| o.multicast_loop = v != 0),
@@ -569,6 +572,7 @@ const fn row(id: i32, name: &'static str, kind: OptionKind, doc: &'static str) -
         writable: false,
         live: false,
         of_patterns: false,
+        of_standard: false,
         doc,
         limits,
         access: Access {
@@ -589,6 +593,12 @@ impl OptionRow {
     /// Only the types whose pattern lists it have it.
     const fn of_patterns(mut self) -> OptionRow {
         self.of_patterns = true;
+        self
+    }
+
+    /// Only ZMTP carries it to peers.
+    const fn of_standard(mut self) -> OptionRow {
+        self.of_standard = true;
         self
     }
 

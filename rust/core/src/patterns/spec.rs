@@ -6,7 +6,7 @@ use zeroxide_proto::socket_type::SocketType;
 use zeroxide_proto::wires::{self, WIRES, WireSpec};
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::options::{OptionRow, PatternFacts, PatternOption, Value};
+use crate::options::{OptionRow, PatternFacts, PatternOption, Value, ids};
 use crate::patterns::pipe_set::Spills;
 use crate::patterns::{OVER_OTHERS, PATTERNS, Pattern};
 
@@ -129,11 +129,13 @@ impl PatternSpec {
         all.filter(move |spec| spec.socket_type.name() == name)
     }
 
-    /// Checks that sockets of this type have an option.
+    /// Checks that sockets of this type have an option, and that it has an effect over their wire protocol. libzmq's types
+    /// accept CONFLATE even if it has none.
     ///
     /// # Errors
-    /// `Invalid`, naming the types that have it.
+    /// `Invalid`, naming the types that have it, or the wire protocol.
     pub(crate) fn check_option(&self, row: &OptionRow) -> Result<()> {
+        self.check_effect(row)?;
         if !row.of_patterns || self.options.contains(&row.id) {
             return Ok(());
         }
@@ -153,6 +155,22 @@ impl PatternSpec {
             format!(
                 "{name} is an option of {socket_type} over {standard}, but WIRE_PROTOCOL is {number}"
             )
+        };
+        Err(Error::with(ErrorKind::Invalid, text))
+    }
+
+    fn check_effect(&self, row: &OptionRow) -> Result<()> {
+        let (name, own, wire) = (row.name, self.socket_type, self.wire());
+        let is_void = row.of_standard && !wire.is_default() && !self.options.contains(&row.id);
+        let text = if is_void {
+            format!(
+                "{name} has no effect on a {own} socket over {} (WIRE_PROTOCOL {}): leave it out",
+                wire.title, wire.number
+            )
+        } else if row.id == ids::CONFLATE && !self.conflates && !is_of_libzmq(own) {
+            format!("{name} has no effect on a {own} socket: leave it out")
+        } else {
+            return Ok(());
         };
         Err(Error::with(ErrorKind::Invalid, text))
     }
@@ -179,6 +197,12 @@ impl OptionRow {
             .map(|spec| spec.socket_type)
             .collect()
     }
+}
+
+/// Whether libzmq has a type of this name.
+fn is_of_libzmq(socket_type: SocketType) -> bool {
+    let mut all = SocketType::ALL.iter();
+    all.any(|own| own.name() == socket_type.name())
 }
 
 /// The patterns of ZeroMQ's types over those wire protocols for which [`OVER_OTHERS`] has none. They send the same parts.

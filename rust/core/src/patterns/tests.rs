@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use zeroxide_proto::frame::FrameKind;
+use zeroxide_proto::wires;
 
 use super::rig::{Rig, cancel, message, subscribe};
 use super::subscribe::SUB;
@@ -76,12 +77,32 @@ fn patterns_list_options_that_concern_patterns() {
 
 #[test]
 fn matching_can_be_inverted_where_nothing_matches() {
-    for spec in PATTERNS {
+    for spec in PATTERNS.iter().filter(|spec| spec.wire().is_default()) {
         spec.check_option(row("INVERT_MATCHING")).unwrap();
         let told = spec.option(row("INVERT_MATCHING").id, &Value::Int(1));
         let matches = ["PUB", "XPUB", "SUB"].contains(&spec.socket_type.name());
         assert_eq!(told.is_some(), matches, "{}", spec.socket_type);
     }
+}
+
+#[test]
+fn options_that_a_wire_protocol_does_not_carry_are_refused() {
+    let over_sp = wires::numbered(1).unwrap();
+    let over = |socket_type| spec(socket_type).over(over_sp).unwrap();
+    for spec in [&sp::SURVEYOR, over(SocketType::Push), over(SocketType::Pub)] {
+        for name in ["ROUTING_ID", "METADATA", "INVERT_MATCHING"] {
+            let error = spec.check_option(row(name)).unwrap_err();
+            let text = error.to_string();
+            assert!(text.contains(&format!("{name} has no effect")), "{text}");
+        }
+    }
+    over(SocketType::Sub)
+        .check_option(row("INVERT_MATCHING"))
+        .unwrap();
+    let takes = |spec: &PatternSpec| spec.check_option(row("CONFLATE")).is_ok();
+    let refusing = PATTERNS.iter().filter(|spec| !takes(spec));
+    let names: Vec<_> = refusing.map(|spec| spec.socket_type.name()).collect();
+    assert_eq!(names, ["SURVEYOR", "RESPONDENT", "BUS"]);
 }
 
 #[test]
