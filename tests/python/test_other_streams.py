@@ -8,22 +8,27 @@ pytestmark = pytest.mark.zeroxide_only
 
 
 @pytest.mark.parametrize(
-    ("endpoint", "name", "family"),
+    ("call", "endpoint", "name", "family"),
     [
-        ("tipc://{20000,0,0}", "TIPC", (socket.AF_TIPC, socket.SOCK_STREAM)),
-        ("sctp://127.0.0.1:*", "SCTP", (socket.AF_INET, socket.SOCK_STREAM, 132)),
+        ("bind", "vsock://*:*", "vsock", (socket.AF_VSOCK, socket.SOCK_STREAM)),
+        ("bind", "tipc://{20000,0,0}", "TIPC", (socket.AF_TIPC, socket.SOCK_STREAM)),
+        ("bind", "sctp://127.0.0.1:*", "SCTP", (socket.AF_INET, socket.SOCK_STREAM, 132)),
+        ("connect", "vsock://2:5999", "vsock", (socket.AF_VSOCK, socket.SOCK_STREAM)),
+        ("connect", "tipc://{20000,0}", "TIPC", (socket.AF_TIPC, socket.SOCK_STREAM)),
+        ("connect", "sctp://127.0.0.1:5999", "SCTP", (socket.AF_INET, socket.SOCK_STREAM, 132)),
     ],
 )
-def test_a_kernel_without_the_protocol_is_named(zmq, context, endpoint, name, family):
+def test_a_kernel_without_the_protocol_is_named(zmq, context, call, endpoint, name, family):
+    pull = context.socket(zmq.PULL)
     try:
         socket.socket(*family).close()
     except OSError:
         with pytest.raises(zmq.ZMQError, match=f"the kernel has no {name}; load") as caught:
-            context.socket(zmq.PULL).bind(endpoint)
+            getattr(pull, call)(endpoint)
         assert caught.value.errno == zmq.EPROTONOSUPPORT
         assert endpoint in str(caught.value)
     else:
-        context.socket(zmq.PULL).bind(endpoint)
+        getattr(pull, call)(endpoint)
 
 
 @pytest.mark.parametrize(

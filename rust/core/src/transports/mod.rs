@@ -36,7 +36,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
 
-use socket2::{SockAddr, Socket};
+use socket2::{Domain, Protocol, SockAddr, Socket, Type};
 use zeroxide_proto::endpoint::Endpoint;
 use zeroxide_proto::socket_type::SocketType;
 
@@ -65,7 +65,8 @@ pub(crate) trait ByteTransport: Send + Sync {
     /// Checks an address without using it.
     ///
     /// # Errors
-    /// `Invalid` syntax, `NoDevice`, `NameTooLong`; `IncompatibleProtocol` if it does not support this socket type.
+    /// `Invalid` syntax, `NoDevice`, `NameTooLong`; `IncompatibleProtocol` if it does not support this socket type;
+    /// `NoProtocol` if the kernel cannot connect with it.
     fn check(&self, address: &str, socket: SocketType, bind: bool) -> Result<()>;
 
     /// Whether it carries bytes as they are, for sockets that speak no ZMTP.
@@ -402,6 +403,19 @@ fn set_buffers(socket: &Socket, options: &Options) -> io::Result<()> {
         socket.set_recv_buffer_size(size)?;
     }
     Ok(())
+}
+
+/// Checks that the kernel has a protocol, so that a connect without it fails at once. An attempt would be repeated
+/// forever.
+///
+/// # Errors
+/// `NoProtocol` if it has not.
+fn check_family(domain: Domain, protocol: Option<Protocol>, name: &str) -> Result<()> {
+    match Socket::new_raw(domain, Type::STREAM.cloexec(), protocol) {
+        Err(error) if kernel::is_unknown_family(&error) => Err(without_family(error, name)),
+        // A lack of descriptors, for example, may be over before the first attempt.
+        Ok(_) | Err(_) => Ok(()),
+    }
 }
 
 /// The error for a socket of a protocol that the kernel may lack.

@@ -2,11 +2,11 @@
 
 use std::os::fd::BorrowedFd;
 
-use socket2::Protocol;
+use socket2::{Domain, Protocol};
 use zeroxide_proto::socket_type::SocketType;
 
 use super::tcp::{self, TCP, renamed};
-use super::{ByteTransport, Listen, Opening, Stream, Target, Targets};
+use super::{ByteTransport, Listen, Opening, Stream, Target, Targets, check_family};
 use crate::error::Result;
 use crate::options::Options;
 
@@ -23,7 +23,12 @@ impl ByteTransport for Sctp {
     }
 
     fn check(&self, address: &str, socket: SocketType, bind: bool) -> Result<()> {
-        TCP.check(address, socket, bind)
+        TCP.check(address, socket, bind)?;
+        match bind {
+            // The bind itself shows it, and may have a descriptor to take over.
+            true => Ok(()),
+            false => check_family(Domain::IPV4, Some(Protocol::SCTP), "SCTP"),
+        }
     }
 
     fn listen(&self, address: &str, options: &Options) -> Result<Box<dyn Listen>> {

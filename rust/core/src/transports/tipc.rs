@@ -7,7 +7,7 @@ use socket2::SockAddr;
 use zeroxide_proto::socket_type::SocketType;
 
 use super::machine::{self, MachineListener};
-use super::{ByteTransport, Listen, Opening, Target, Targets, adopted};
+use super::{ByteTransport, Listen, Opening, Target, Targets, adopted, check_family};
 use crate::error::{Error, ErrorKind, Result};
 use crate::options::Options;
 use crate::sys::tipc::{self, TipcAddress};
@@ -25,7 +25,10 @@ impl ByteTransport for Tipc {
     fn check(&self, address: &str, _: SocketType, bind: bool) -> Result<()> {
         match bind {
             true => to_bind(address).map(drop),
-            false => to_connect(address).map(drop),
+            false => {
+                to_connect(address)?;
+                check_family(tipc::domain(), None, "TIPC")
+            }
         }
     }
 

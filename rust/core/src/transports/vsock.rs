@@ -7,7 +7,7 @@ use socket2::{Domain, SockAddr};
 use zeroxide_proto::socket_type::SocketType;
 
 use super::machine::{self, MachineListener};
-use super::{ByteTransport, Listen, Opening, Target, Targets, adopted};
+use super::{ByteTransport, Listen, Opening, Target, Targets, adopted, check_family};
 use crate::error::{Error, ErrorKind, Result};
 use crate::options::Options;
 
@@ -25,7 +25,11 @@ impl ByteTransport for Vsock {
     }
 
     fn check(&self, address: &str, _: SocketType, bind: bool) -> Result<()> {
-        parse(address, bind).map(drop)
+        parse(address, bind)?;
+        match bind {
+            true => Ok(()),
+            false => check_family(Domain::VSOCK, None, "vsock"),
+        }
     }
 
     fn listen(&self, address: &str, options: &Options) -> Result<Box<dyn Listen>> {
