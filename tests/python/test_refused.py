@@ -272,3 +272,13 @@ def test_the_types_of_libzmq_take_conflate(zmq, context, kind):
     conflating = context.socket(getattr(zmq, kind))
     conflating.set(zmq.CONFLATE, 1)
     assert conflating.get(zmq.CONFLATE) == 1
+
+
+@pytest.mark.parametrize("hops", [0, 256, 100_000])
+def test_packets_cross_at_most_as_many_networks_as_ip_allows(zmq, context, hops):
+    radio = context.socket(zmq.RADIO)
+    with pytest.raises(zmq.ZMQError, match=f"MULTICAST_HOPS takes 1 to 255, not {hops}") as caught:
+        radio.multicast_hops = hops
+    assert caught.value.errno == zmq.EINVAL
+    radio.multicast_hops = 255
+    radio.connect("udp://lo;239.255.0.1:5555")

@@ -87,7 +87,7 @@ pub(super) fn prepare_sending(
     interface: &Interface,
     options: &Options,
 ) -> io::Result<()> {
-    let hops = options.multicast_hops.min(255);
+    let hops = options.multicast_hops;
     match group {
         IpAddr::V4(_) => {
             socket.set_multicast_loop_v4(options.multicast_loop)?;
