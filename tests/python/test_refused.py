@@ -1,5 +1,6 @@
 """Combinations of transports and socket types that make no sense fail at the call, with a sentence that explains it."""
 
+import os
 import re
 import socket
 
@@ -282,3 +283,56 @@ def test_packets_cross_at_most_as_many_networks_as_ip_allows(zmq, context, hops)
     assert caught.value.errno == zmq.EINVAL
     radio.multicast_hops = 255
     radio.connect("udp://lo;239.255.0.1:5555")
+
+
+def descriptors():
+    """Sockets that no tcp endpoint can take over, and a pipe."""
+    plain = socket.socket()
+    plain.bind(("127.0.0.1", 0))
+    unix = socket.socket(socket.AF_UNIX)
+    unix.bind("")
+    unix.listen()
+    datagrams = socket.socket(type=socket.SOCK_DGRAM)
+    read, write = os.pipe()
+    os.close(write)
+    return {
+        "not listening": plain.detach(),
+        "unix": unix.detach(),
+        "datagrams": datagrams.detach(),
+        "pipe": read,
+    }
+
+
+def test_a_refused_descriptor_stays_the_callers(zmq, context):
+    for name, descriptor in descriptors().items():
+        pull = context.socket(zmq.PULL)
+        pull.use_fd = descriptor
+        with pytest.raises(zmq.ZMQError, match="is no listening TCP socket") as caught:
+            pull.bind("tcp://127.0.0.1:*")
+        assert caught.value.errno == zmq.EINVAL, name
+        assert pull.use_fd == -1, name
+        # Neither closed nor changed.
+        assert os.get_blocking(descriptor), name
+        os.close(descriptor)
+
+
+def test_a_descriptor_that_one_transport_refuses_can_be_given_to_another(zmq, context):
+    listener = socket.socket()
+    listener.bind(("127.0.0.1", 0))
+    listener.listen()
+    port = listener.getsockname()[1]
+    pull, push = context.socket(zmq.PULL), context.socket(zmq.PUSH)
+    for refusing, sentence in (
+        ("ipc:///tmp/refused", "is no listening Unix socket"),
+        ("tls+tcp://127.0.0.1:*", "TLS_CERTIFICATE"),
+    ):
+        pull.use_fd = listener.fileno()
+        with pytest.raises(zmq.ZMQError, match=sentence):
+            pull.bind(refusing)
+        assert listener.getsockname()[1] == port
+    pull.use_fd = listener.detach()
+    pull.bind("tcp://127.0.0.1:*")
+    assert pull.last_endpoint.endswith(f":{port}".encode())
+    push.connect(pull.last_endpoint)
+    push.send(b"hello")
+    assert pull.recv() == b"hello"

@@ -262,18 +262,29 @@ pub(crate) fn unsent(fd: BorrowedFd<'_>) -> io::Result<usize> {
     Ok(usize::try_from(bytes).unwrap_or(0))
 }
 
-/// Takes over a descriptor that the program opened. The owner of the result closes it.
-pub(crate) fn adopt(raw: RawFd) -> io::Result<OwnedFd> {
+/// Takes over a descriptor that the program opened, if it passes the check. The owner of the result closes it. A
+/// descriptor that fails stays open, because it is still the program's.
+///
+/// # Errors
+/// The system's error, if it is no open descriptor.
+pub(crate) fn adopt<E>(
+    raw: RawFd,
+    check: impl FnOnce(BorrowedFd<'_>) -> Result<(), E>,
+) -> io::Result<Result<OwnedFd, E>> {
     if raw < 0 {
         return Err(io::Error::from_raw_os_error(libc::EBADF));
     }
-    // SAFETY: only borrowed to check whether it is open; a closed number makes the call fail with EBADF.
-    let flags = rustix::io::fcntl_getfd(unsafe { BorrowedFd::borrow_raw(raw) })?;
-    // SAFETY: the descriptor is open, and setting USE_FD transfers its ownership.
-    let fd = unsafe { OwnedFd::from_raw_fd(raw) };
-    rustix::io::fcntl_setfd(&fd, flags | FdFlags::CLOEXEC)?;
-    rustix::io::ioctl_fionbio(&fd, true)?;
-    Ok(fd)
+    // SAFETY: it is borrowed only for these checks, which do not close it. If the number is not open, the first call fails
+    // with EBADF.
+    let fd = unsafe { BorrowedFd::borrow_raw(raw) };
+    let flags = rustix::io::fcntl_getfd(fd)?;
+    if let Err(error) = check(fd) {
+        return Ok(Err(error));
+    }
+    rustix::io::fcntl_setfd(fd, flags | FdFlags::CLOEXEC)?;
+    rustix::io::ioctl_fionbio(fd, true)?;
+    // SAFETY: the descriptor is open, and a bind that accepts the one in USE_FD takes its ownership.
+    Ok(Ok(unsafe { OwnedFd::from_raw_fd(raw) }))
 }
 
 #[cfg(test)]
@@ -352,11 +363,26 @@ mod tests {
     #[test]
     fn adopts_open_descriptors_only() {
         let (near, _far) = UnixStream::pair().unwrap();
-        assert!(adopt(near.into_raw_fd()).is_ok());
-        assert_eq!(adopt(-1).unwrap_err().raw_os_error(), Some(libc::EBADF));
-        assert_eq!(
-            adopt(1 << 20).unwrap_err().raw_os_error(),
-            Some(libc::EBADF)
-        );
+        let fits = |_: BorrowedFd<'_>| Ok::<(), ()>(());
+        assert!(adopt(near.into_raw_fd(), fits).unwrap().is_ok());
+        for closed in [-1, 1 << 20] {
+            let error = adopt(closed, fits).unwrap_err();
+            assert_eq!(error.raw_os_error(), Some(libc::EBADF));
+        }
+    }
+
+    #[test]
+    fn a_descriptor_that_fails_the_check_stays_open_and_unchanged() {
+        let (mut near, mut far) = UnixStream::pair().unwrap();
+        rustix::io::fcntl_setfd(&near, FdFlags::empty()).unwrap();
+        let refused = adopt(near.as_raw_fd(), |_| Err("unfit")).unwrap();
+        assert_eq!(refused.unwrap_err(), "unfit");
+        assert_eq!(rustix::io::fcntl_getfd(&near).unwrap(), FdFlags::empty());
+        // It would not wait if it were non-blocking.
+        let writer = std::thread::spawn(move || far.write_all(b"later"));
+        let mut bytes = [0; 5];
+        near.read_exact(&mut bytes).unwrap();
+        writer.join().unwrap().unwrap();
+        assert_eq!(&bytes, b"later");
     }
 }

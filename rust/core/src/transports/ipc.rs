@@ -317,7 +317,7 @@ fn bound_to_temporary(options: &Options) -> Result<IpcListener> {
 
 /// A listening socket created by other code, which will remove it.
 fn adopted(fd: i32) -> Result<IpcListener> {
-    let socket = super::adopted(fd, "Unix", SockAddr::is_unix)?;
+    let socket = super::adopted(fd, "Unix", SockAddr::is_unix, |_| Ok(()))?;
     Ok(IpcListener {
         endpoint: endpoint(&socket.local_addr()?),
         socket,

@@ -36,7 +36,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
 
-use socket2::{Domain, Protocol, SockAddr, Socket, Type};
+use socket2::{Domain, Protocol, SockAddr, SockRef, Socket, Type};
 use zeroxide_proto::endpoint::Endpoint;
 use zeroxide_proto::socket_type::SocketType;
 
@@ -381,17 +381,25 @@ fn open(socket: Socket, target: &Target) -> Result<Opening> {
     Ok(Opening { stream, connected })
 }
 
-/// A listening socket that other code has opened, and that has an address of the right kind.
-fn adopted(fd: i32, kind: &str, fits: impl Fn(&SockAddr) -> bool) -> Result<Socket> {
+/// A listening socket that other code has opened, that has an address of the right kind, and that can be prepared. If
+/// there is an error, the descriptor stays with that code.
+fn adopted(
+    fd: i32,
+    kind: &str,
+    fits: impl Fn(&SockAddr) -> bool,
+    prepare: impl FnOnce(&Socket) -> Result<()>,
+) -> Result<Socket> {
     let unfit = |why: &str| Error::with(ErrorKind::Invalid, format!("USE_FD {fd} {why}"));
-    let fd =
-        kernel::adopt(fd).map_err(|error| unfit(&format!("is no open descriptor ({error})")))?;
-    let socket = Socket::from(fd);
-    let is_it = socket.local_addr().is_ok_and(|local| fits(&local));
-    if !is_it || !socket.is_listener().unwrap_or(false) {
-        return Err(unfit(&format!("is no listening {kind} socket")));
-    }
-    Ok(socket)
+    let adopted = kernel::adopt(fd, |fd| {
+        let socket = SockRef::from(&fd);
+        let is_it = socket.local_addr().is_ok_and(|local| fits(&local));
+        if !is_it || !socket.is_listener().unwrap_or(false) {
+            return Err(unfit(&format!("is no listening {kind} socket")));
+        }
+        prepare(&socket)
+    });
+    let adopted = adopted.map_err(|error| unfit(&format!("is no open descriptor ({error})")))?;
+    adopted.map(Socket::from)
 }
 
 /// Sets the sizes of the kernel's buffers. Do this before the socket binds or connects.

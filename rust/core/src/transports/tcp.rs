@@ -198,10 +198,12 @@ fn adopted(fd: i32, options: &Options, protocol: Protocol) -> Result<Socket> {
         Protocol::TCP => "TCP",
         _ => "SCTP",
     };
-    let socket = super::adopted(fd, name, |local| local.is_ipv4() || local.is_ipv6())?;
-    tune(&socket, socket.domain()?, options, protocol)?;
-    probe(&socket, options, protocol)?;
-    Ok(socket)
+    let prepare = |socket: &Socket| {
+        tune(socket, socket.domain()?, options, protocol)?;
+        Ok(probe(socket, options, protocol)?)
+    };
+    let is_ip = |local: &SockAddr| local.is_ipv4() || local.is_ipv6();
+    super::adopted(fd, name, is_ip, prepare)
 }
 
 /// The address of the proxy, and the request for a connection to `target`. The proxy resolves names, because often only

@@ -35,7 +35,7 @@ impl ByteTransport for Tipc {
     fn listen(&self, address: &str, options: &Options) -> Result<Box<dyn Listen>> {
         let service = to_bind(address)?;
         let socket = match options.use_fd {
-            Some(fd) => adopted(fd, "TIPC", |local| tipc::read(local).is_some())?,
+            Some(fd) => adopted(fd, "TIPC", |local| tipc::read(local).is_some(), |_| Ok(()))?,
             None => {
                 let socket = machine::new_socket(tipc::domain(), "TIPC", options)?;
                 if let Some(service) = service {

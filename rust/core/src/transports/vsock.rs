@@ -35,7 +35,10 @@ impl ByteTransport for Vsock {
     fn listen(&self, address: &str, options: &Options) -> Result<Box<dyn Listen>> {
         let (machine, port) = parse(address, true)?;
         let socket = match options.use_fd {
-            Some(fd) => adopted(fd, "vsock", |local| local.as_vsock_address().is_some())?,
+            Some(fd) => {
+                let is_vsock = |local: &SockAddr| local.as_vsock_address().is_some();
+                adopted(fd, "vsock", is_vsock, |_| Ok(()))?
+            }
             None => {
                 let socket = machine::new_socket(Domain::VSOCK, "vsock", options)?;
                 let bound = socket.bind(&SockAddr::vsock(machine, port));

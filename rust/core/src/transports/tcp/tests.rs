@@ -1,6 +1,6 @@
 use std::io::IoSlice;
 use std::net::TcpStream;
-use std::os::fd::IntoRawFd;
+use std::os::fd::{AsRawFd, IntoRawFd};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -403,22 +403,25 @@ fn a_listening_descriptor_is_adopted_and_closed() {
     assert!(listener.accept().unwrap().is_some() && listener.accept().unwrap().is_none());
     drop(listener);
     assert!(TcpStream::connect(local).is_err());
-    let connected = TcpStream::connect(
-        std::net::TcpListener::bind("127.0.0.1:0")
-            .unwrap()
-            .local_addr()
-            .unwrap(),
-    );
-    for unfit in [999_999, connected.map_or(-1, IntoRawFd::into_raw_fd)] {
-        options.use_fd = Some(unfit);
-        assert_eq!(
-            listen("127.0.0.1:1", &options)
-                .map(|_| ())
-                .unwrap_err()
-                .kind(),
-            ErrorKind::Invalid
-        );
-    }
+}
+
+#[test]
+fn a_refused_descriptor_stays_open() {
+    let mut options = options();
+    let theirs = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let connected = TcpStream::connect(theirs.local_addr().unwrap()).unwrap();
+    let mut refused = |fd| {
+        options.use_fd = Some(fd);
+        listen("127.0.0.1:1", &options).map(drop).unwrap_err()
+    };
+    assert_eq!(refused(999_999).kind(), ErrorKind::Invalid);
+    assert_eq!(refused(connected.as_raw_fd()).kind(), ErrorKind::Invalid);
+    assert!(connected.peer_addr().is_ok());
+    // The socket fits, but cannot be prepared.
+    options.bind_to_device = "nosuchdevice".to_owned();
+    options.use_fd = Some(theirs.as_raw_fd());
+    assert!(listen("127.0.0.1:1", &options).is_err());
+    assert!(theirs.local_addr().is_ok());
 }
 
 #[test]

@@ -74,12 +74,15 @@ impl ByteTransport for Ws {
             false => None,
         };
         let (address, path) = split(address);
+        let dialect = Dialect::of(options)?;
+        // Last, because it takes over the descriptor in USE_FD, if there is one.
+        let inner = TCP.listen(address, options)?;
         Ok(Box::new(WsListener {
-            inner: TCP.listen(address, options)?,
+            inner,
             server,
             scheme: self.scheme,
             path: path.to_owned(),
-            dialect: Dialect::of(options)?,
+            dialect,
         }))
     }
 
