@@ -200,6 +200,83 @@ fn a_survey_ends_at_its_deadline() {
 }
 
 #[test]
+fn late_answers_are_dropped_without_another_survey() {
+    let _watchdog = Watchdog::new("late_answers_are_dropped_without_another_survey");
+    let context = Context::new();
+    let surveyor = context.socket(sp::SURVEYOR).unwrap();
+    surveyor
+        .set_survey_timeout(Some(Duration::from_millis(20)))
+        .unwrap();
+    let respondent = context.socket(sp::RESPONDENT).unwrap();
+    respondent
+        .connect(&surveyor.bind("tcp://127.0.0.1:*").unwrap())
+        .unwrap();
+    surveyor.wait_connected(1, Wait::Forever).unwrap();
+    surveyor.send("who?", Wait::Forever).unwrap();
+    assert_eq!(recv(&respondent), Message::from("who?"));
+    let error = surveyor.recv(Wait::Forever).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::TimedOut);
+    respondent.send("late", Wait::Forever).unwrap();
+    until(|| surveyor.dropped(DropReason::Stale) == 1);
+    assert_eq!(surveyor.stats().unwrap().queued_in, 0);
+}
+
+/// The surveyor makes no call, and reads nevertheless.
+#[test]
+fn answers_for_closed_contexts_take_no_room() {
+    let _watchdog = Watchdog::new("answers_for_closed_contexts_take_no_room");
+    let context = Context::new();
+    let endpoint = inproc_name();
+    let surveyor = context.socket(sp::SURVEYOR).unwrap();
+    let respondent = context.socket(sp::RESPONDENT).unwrap();
+    for socket in [&surveyor, &respondent] {
+        socket.set_sndhwm(1).unwrap();
+        socket.set_rcvhwm(1).unwrap();
+    }
+    surveyor.bind(&endpoint).unwrap();
+    respondent.connect(&endpoint).unwrap();
+    let ask = |_| {
+        let asking = surveyor.open_context().unwrap();
+        asking.send("who?", Wait::Forever).unwrap();
+        let answering = respondent.open_context().unwrap();
+        assert_eq!(
+            answering.recv(Wait::Forever).unwrap(),
+            Message::from("who?")
+        );
+        (asking, answering)
+    };
+    let (asking, answering): (Vec<_>, Vec<_>) = (0..10).map(ask).unzip();
+    drop(asking);
+    for one in answering {
+        one.send("late", Wait::Forever).unwrap();
+    }
+    assert_eq!(respondent.dropped(DropReason::HighWater), 0);
+    assert_eq!(surveyor.dropped(DropReason::Stale), 10);
+}
+
+#[test]
+fn replies_to_replaced_requests_are_dropped_without_another_request() {
+    let name = "replies_to_replaced_requests_are_dropped_without_another_request";
+    let _watchdog = Watchdog::new(name);
+    let context = Context::new();
+    let (req, rep) = (speaking(&context, Req), speaking(&context, Rep));
+    req.connect(&rep.bind("tcp://127.0.0.1:*").unwrap())
+        .unwrap();
+    let (replaced, current) = (rep.open_context().unwrap(), rep.open_context().unwrap());
+    for one in [&replaced, &current] {
+        req.send("?", Wait::Forever).unwrap();
+        assert_eq!(one.recv(Wait::Forever).unwrap(), Message::from("?"));
+    }
+    current.send("!", Wait::Forever).unwrap();
+    assert_eq!(recv(&req), Message::from("!"));
+    // The request that was replaced counts, too.
+    assert_eq!(req.dropped(DropReason::Stale), 1);
+    replaced.send("late", Wait::Forever).unwrap();
+    until(|| req.dropped(DropReason::Stale) == 2);
+    assert_eq!(req.stats().unwrap().queued_in, 0);
+}
+
+#[test]
 fn a_poll_reports_the_end_of_a_survey() {
     let _watchdog = Watchdog::new("a_poll_reports_the_end_of_a_survey");
     let context = Context::new();

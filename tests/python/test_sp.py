@@ -9,7 +9,7 @@ import threading
 
 import pytest
 from certificates import Authority
-from support import PATIENCE, Background
+from support import PATIENCE, Background, eventually
 
 pytestmark = pytest.mark.zeroxide_only
 
@@ -91,6 +91,29 @@ def test_the_end_of_a_survey(zmq, pair):
         surveyor.recv()
     assert caught.value.errno == errno.ETIMEDOUT
     assert poller.poll(0) == []
+
+
+@pytest.mark.parametrize("transport", ["tcp", "ws", "inproc"])
+def test_late_answers_are_dropped_without_another_survey(zmq, pair):
+    surveyor, respondent = pair(zmq.SURVEYOR, zmq.RESPONDENT)
+    surveyor.survey_timeout = 20
+    surveyor.send(b"who?")
+    assert respondent.recv() == b"who?"
+    assert errno_of(zmq, surveyor.recv) == errno.ETIMEDOUT
+    respondent.send(b"late")
+    eventually(lambda: surveyor.stats()["dropped"]["stale"] == 1)
+    assert surveyor.stats()["queued_in"] == 0
+
+
+@pytest.mark.parametrize("transport", ["tcp", "ws", "inproc"])
+def test_answers_for_closed_contexts_are_dropped(zmq, pair):
+    surveyor, respondent = pair(zmq.SURVEYOR, zmq.RESPONDENT)
+    with surveyor.open_context() as context:
+        context.send(b"who?")
+        assert respondent.recv() == b"who?"
+    respondent.send(b"unread")
+    eventually(lambda: surveyor.stats()["dropped"]["stale"] == 1)
+    assert surveyor.stats()["queued_in"] == 0
 
 
 @pytest.mark.parametrize("transport", ["tcp"])

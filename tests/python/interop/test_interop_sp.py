@@ -8,7 +8,7 @@ import threading
 import pytest
 from certificates import Authority
 from sp_pairs import THEY_SPEAK, WE_SPEAK
-from support import PATIENCE
+from support import PATIENCE, eventually
 
 pynng = pytest.importorskip("pynng")
 
@@ -196,6 +196,7 @@ def test_an_answer_that_comes_too_late(zmq, sockets, nng):
     assert caught.value.errno == errno.ETIMEDOUT
     assert respondent.recv() == b"1?"
     respondent.send(b"late")
+    eventually(lambda: surveyor.stats()["dropped"]["stale"] == 1)
     surveyor.survey_timeout = int(PATIENCE * 1000)
     surveyor.send(b"2?")
     assert respondent.recv() == b"2?"

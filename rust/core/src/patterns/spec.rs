@@ -42,6 +42,9 @@ pub struct PatternSpec {
     /// subscriptions, which are valid for one connection. If the next connection uses the same pipe, a mark separates
     /// the two: an empty message of the kind [`FrameKind::Command`](crate::FrameKind::Command).
     pub eager: bool,
+    /// Whether messages are read even while the application makes no call, because it does not ask for those that the
+    /// pattern drops. [`Pattern::readable`] is then called at once.
+    pub prompt: bool,
     /// Whether messages that were queued before a close are still sent by default. Subscriptions are not: they are
     /// useless once the socket is closed.
     pub lingers: bool,
@@ -87,6 +90,7 @@ impl PatternSpec {
             single_connect: false,
             single_endpoint: false,
             eager: false,
+            prompt: false,
             lingers: true,
             single_part: false,
             dialogue: Dialogue::Free,

@@ -109,11 +109,16 @@ impl SocketContext {
         }
         let core = self.socket.core();
         {
-            let State { pattern, pipes, .. } = &mut *core.lock();
+            let mut state = core.lock();
             if self.closed.swap(true, Ordering::Relaxed) {
                 return;
             }
+            let State { pattern, pipes, .. } = &mut *state;
             pattern.end_context(pipes, self.number);
+            core.settle(&mut state);
+            if core.spec().timed && !core.is_closed() {
+                core.set_alarm(&mut state);
+            }
         }
         core.signal.wake();
     }

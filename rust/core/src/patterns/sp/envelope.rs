@@ -11,6 +11,10 @@ use crate::patterns::pipe_set::DropReason;
 /// Bytes in a word.
 const WORD: usize = 4;
 
+/// The largest number of messages that a pattern reads in one look although the application has not asked for them.
+/// Other sockets then have their turn before it looks again.
+pub(super) const LOOK_MAX: usize = 256;
+
 /// The highest bit, which only the last word has.
 const LAST: u32 = 1 << 31;
 

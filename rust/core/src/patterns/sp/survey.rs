@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use zeroxide_proto::message::Message;
 use zeroxide_proto::sp;
 
-use super::envelope::{self, Numbers};
+use super::envelope::{self, LOOK_MAX, Numbers};
 use crate::error::{Error, ErrorKind, Result};
 use crate::options::{PatternOption, SURVEY_TIMEOUT, ids};
 use crate::patterns::distributor::Distributor;
@@ -22,9 +22,13 @@ struct Surveyor {
     inbound: FairQueue,
     numbers: Numbers,
     surveys: BTreeMap<u32, Survey>,
+    /// How many of them are not over yet.
+    running: usize,
     /// The number of each context's survey.
     current: BTreeMap<u64, u32>,
     deadlines: BTreeSet<(Instant, u32)>,
+    /// When a look at unasked messages had to stop before the last of them.
+    behind: Option<Instant>,
     /// The context of the current call.
     context: u64,
     timeout: Option<Duration>,
@@ -46,8 +50,10 @@ impl Surveyor {
             // Answers to surveys of an earlier run of this program must not match.
             numbers: Numbers::new(chance::number()),
             surveys: BTreeMap::new(),
+            running: 0,
             current: BTreeMap::new(),
             deadlines: BTreeSet::new(),
+            behind: None,
             context: 0,
             timeout: Some(SURVEY_TIMEOUT),
         }
@@ -66,22 +72,41 @@ impl Surveyor {
         };
         let is_open = |survey: &Survey| survey.answers.is_empty() && !survey.is_over;
         if self.surveys.get(&number).is_some_and(is_open)
-            && let Some((answer, from)) = self.take_in(pipes, Some(number))
+            && let Some((answer, from)) = self.find(pipes, number)
         {
             self.keep(pipes, number, answer, from, true);
         }
     }
 
     /// Reads messages until one answers the survey `wanted`. Those to other surveys are kept for their contexts.
-    fn take_in(&mut self, pipes: &mut PipeSet, wanted: Option<u32>) -> Option<(Message, PipeId)> {
+    fn find(&mut self, pipes: &mut PipeSet, wanted: u32) -> Option<(Message, PipeId)> {
         loop {
             let (mut answer, from) = self.inbound.recv(pipes)?;
             match self.answered(&mut answer) {
-                Ok(number) if Some(number) == wanted => return Some((answer, from)),
+                Ok(number) if number == wanted => return Some((answer, from)),
                 Ok(number) => self.keep(pipes, number, answer, from, false),
                 Err(reason) => pipes.count_drop(Some(from), reason),
             }
         }
+    }
+
+    /// Reads one message, and keeps it for its context if it answers a survey. Returns false if there is none.
+    fn take_in(&mut self, pipes: &mut PipeSet) -> bool {
+        let Some((mut answer, from)) = self.inbound.recv(pipes) else {
+            return false;
+        };
+        match self.answered(&mut answer) {
+            Ok(number) => self.keep(pipes, number, answer, from, false),
+            Err(reason) => pipes.count_drop(Some(from), reason),
+        }
+        true
+    }
+
+    /// Drops what arrives while no survey goes on. The application has no reason to receive then, and the messages would
+    /// take room and memory until its next survey.
+    fn drop_unasked(&mut self, pipes: &mut PipeSet) {
+        let has_more = self.running == 0 && (0..LOOK_MAX).all(|_| self.take_in(pipes));
+        self.behind = has_more.then(clock::now);
     }
 
     /// Removes the header of an answer, and returns the number of its survey.
@@ -117,6 +142,7 @@ impl Surveyor {
             return;
         };
         if let Some(survey) = self.surveys.remove(&number) {
+            self.running -= usize::from(!survey.is_over);
             if let Some(due) = survey.due {
                 self.deadlines.remove(&(due, number));
             }
@@ -164,8 +190,9 @@ impl Pattern for Surveyor {
         self.outbound.remove(id);
     }
 
-    fn readable(&mut self, _: &mut PipeSet, id: PipeId) {
+    fn readable(&mut self, pipes: &mut PipeSet, id: PipeId) {
         self.inbound.insert(id);
+        self.drop_unasked(pipes);
     }
 
     fn writable(&mut self, _: &mut PipeSet, id: PipeId) {
@@ -175,10 +202,7 @@ impl Pattern for Surveyor {
     fn far_closed(&mut self, pipes: &mut PipeSet, id: PipeId) {
         self.outbound.remove(id);
         self.inbound.far_closed(pipes, id);
-        if self.current.is_empty() {
-            // Without a survey, the application has no reason to receive.
-            self.take_in(pipes, None);
-        }
+        self.drop_unasked(pipes);
     }
 
     fn detach(&mut self, _: &mut PipeSet, id: PipeId) {
@@ -210,12 +234,16 @@ impl Pattern for Surveyor {
             is_over: false,
         };
         self.surveys.insert(number, survey);
+        self.running += 1;
+        self.behind = None;
         Ok(())
     }
 
     fn recv(&mut self, pipes: &mut PipeSet, message: &mut Message) -> Result<Option<PipeId>> {
-        let number = self.current.get(&self.context).copied();
-        let Some(survey) = self.survey() else {
+        let current = self.current.get(&self.context);
+        let Some((number, survey)) =
+            current.and_then(|number| Some((*number, self.surveys.get_mut(number)?)))
+        else {
             return Err(survey_comes_first());
         };
         let (answer, from) = match survey.answers.pop_front() {
@@ -224,7 +252,7 @@ impl Pattern for Surveyor {
                 (answer, from)
             }
             None if survey.is_over => return Err(self.is_over(pipes)),
-            None => match self.take_in(pipes, number) {
+            None => match self.find(pipes, number) {
                 Some(found) => found,
                 None => return Err(Error::new(ErrorKind::Again)),
             },
@@ -260,12 +288,17 @@ impl Pattern for Surveyor {
     }
 
     fn poll_timeout(&self) -> Option<Instant> {
-        self.deadlines.first().map(|(due, _)| *due)
+        self.behind
+            .or_else(|| self.deadlines.first().map(|(due, _)| *due))
     }
 
     fn handle_timeout(&mut self, pipes: &mut PipeSet, now: Instant) {
-        // Answers that have arrived by now are not late.
-        self.take_in(pipes, None);
+        if self.deadlines.first().is_some_and(|(due, _)| *due <= now) {
+            // Answers that have arrived by now are not late. Those that a peer adds meanwhile are, so that no peer can
+            // prolong this.
+            let arrived: u64 = pipes.ids().iter().map(|id| pipes.queued_in(*id)).sum();
+            let _ = (0..arrived).all(|_| self.take_in(pipes));
+        }
         while let Some((due, number)) = self.deadlines.first().copied()
             && due <= now
         {
@@ -273,8 +306,10 @@ impl Pattern for Surveyor {
             if let Some(survey) = self.surveys.get_mut(&number) {
                 survey.is_over = true;
                 survey.due = None;
+                self.running -= 1;
             }
         }
+        self.drop_unasked(pipes);
     }
 
     fn enter(&mut self, context: u64) -> bool {
@@ -284,6 +319,7 @@ impl Pattern for Surveyor {
 
     fn end_context(&mut self, pipes: &mut PipeSet, context: u64) {
         self.cancel(pipes, context);
+        self.drop_unasked(pipes);
     }
 }
 
@@ -291,182 +327,10 @@ pub(in crate::patterns) static SURVEYOR: PatternSpec = PatternSpec {
     single_part: true,
     dialogue: Dialogue::Asks,
     timed: true,
+    prompt: true,
     options: &[ids::SURVEY_TIMEOUT],
     ..PatternSpec::new(sp::SURVEYOR, || Box::new(Surveyor::new()))
 };
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::patterns::DoomReason;
-    use crate::patterns::rig::Rig;
-
-    /// The number of the next survey at a far end.
-    fn number(rig: &mut Rig, id: PipeId) -> Vec<u8> {
-        let message = rig.far_recv_message(id).expect("a survey");
-        rig.settle();
-        message.head()[..4].to_vec()
-    }
-
-    fn answer(rig: &mut Rig, id: PipeId, number: &[u8], body: &str) {
-        rig.far_send(id, [[number, body.as_bytes()].concat()]);
-        rig.settle();
-    }
-
-    #[test]
-    fn every_peer_is_asked_and_may_answer() {
-        let mut rig = Rig::new(&SURVEYOR);
-        assert_eq!(rig.recv(), Err(ErrorKind::Fsm));
-        rig.send(["nobody?"]).unwrap();
-        assert_eq!(rig.dropped(DropReason::NoPeer), 1);
-        assert_eq!(rig.recv(), Err(ErrorKind::Again));
-        let (a, b) = (rig.accept(""), rig.accept(""));
-        rig.send(["?"]).unwrap();
-        let (to_a, to_b) = (number(&mut rig, a), number(&mut rig, b));
-        assert_eq!(to_a, to_b);
-        answer(&mut rig, b, &to_b, "b");
-        answer(&mut rig, a, &to_a, "a");
-        assert!(rig.can_recv());
-        let mut answers = rig.recv_all();
-        answers.sort();
-        assert_eq!(answers, ["a", "b"]);
-        assert!(!rig.can_recv());
-        let error = rig.send(["1", "2"]).unwrap_err().error;
-        assert_eq!(error.kind(), ErrorKind::Invalid);
-    }
-
-    #[test]
-    fn answers_after_the_deadline_are_dropped() {
-        let mut rig = Rig::new(&SURVEYOR);
-        let id = rig.accept("");
-        let before = clock::now();
-        rig.send(["?"]).unwrap();
-        let first = number(&mut rig, id);
-        let due = rig.pattern.poll_timeout().unwrap();
-        assert!(due >= before + SURVEY_TIMEOUT);
-        answer(&mut rig, id, &first, "in time");
-        rig.handle_timeout(due);
-        answer(&mut rig, id, &first, "late");
-        assert!(rig.can_recv());
-        assert_eq!(rig.recv().unwrap(), ["in time"]);
-        assert!(rig.can_recv(), "the end can be learned");
-        assert_eq!(rig.recv(), Err(ErrorKind::TimedOut));
-        assert!(!rig.can_recv());
-        assert_eq!(rig.recv(), Err(ErrorKind::Fsm));
-        rig.send(["again?"]).unwrap();
-        assert!(!rig.can_recv());
-        assert_eq!(rig.dropped(DropReason::Stale), 1);
-    }
-
-    #[test]
-    fn a_new_survey_replaces_the_last_one() {
-        let mut rig = Rig::new(&SURVEYOR);
-        let id = rig.accept("");
-        rig.set(PatternOption::SurveyTimeout(None)).unwrap();
-        rig.send(["1?"]).unwrap();
-        assert_eq!(rig.pattern.poll_timeout(), None);
-        let first = number(&mut rig, id);
-        answer(&mut rig, id, &first, "1");
-        rig.send(["2?"]).unwrap();
-        let second = number(&mut rig, id);
-        answer(&mut rig, id, &second, "2");
-        rig.far_send(id, [&b"\0"[..]]);
-        rig.settle();
-        assert_eq!(rig.recv_all(), ["2"]);
-        assert_eq!(rig.dropped(DropReason::Stale), 1);
-        assert_eq!(rig.dropped(DropReason::Malformed), 1);
-    }
-
-    #[test]
-    fn each_context_gets_the_answers_to_its_own_survey() {
-        let mut rig = Rig::new(&SURVEYOR);
-        let id = rig.accept("");
-        let mut numbers = Vec::new();
-        for context in 0..2 {
-            rig.pattern.enter(context);
-            rig.send(["?"]).unwrap();
-            numbers.push(number(&mut rig, id));
-        }
-        answer(&mut rig, id, &numbers[0], "to 0");
-        answer(&mut rig, id, &numbers[1], "to 1");
-        assert_eq!(rig.recv_all(), ["to 1"]);
-        rig.pattern.enter(0);
-        assert_eq!(rig.recv_all(), ["to 0"]);
-        answer(&mut rig, id, &numbers[0], "more");
-        rig.pattern.enter(1);
-        assert!(!rig.can_recv());
-        rig.pattern.end_context(&mut rig.pipes, 0);
-        assert_eq!(rig.dropped(DropReason::Stale), 1);
-    }
-
-    /// The other context reads it, because its own survey goes on.
-    #[test]
-    fn a_late_answer_that_another_context_reads_is_dropped() {
-        let mut rig = Rig::new(&SURVEYOR);
-        let id = rig.accept("");
-        rig.send(["over?"]).unwrap();
-        let over = number(&mut rig, id);
-        let due = rig.pattern.poll_timeout().unwrap();
-        rig.set(PatternOption::SurveyTimeout(None)).unwrap();
-        rig.pattern.enter(1);
-        rig.send(["going on?"]).unwrap();
-        let going_on = number(&mut rig, id);
-        rig.handle_timeout(due);
-        answer(&mut rig, id, &over, "late");
-        answer(&mut rig, id, &going_on, "in time");
-        assert_eq!(rig.recv_all(), ["in time"]);
-        assert_eq!(rig.dropped(DropReason::Stale), 1);
-        rig.pattern.enter(0);
-        assert_eq!(rig.recv(), Err(ErrorKind::TimedOut));
-    }
-
-    #[test]
-    fn answers_that_no_context_takes_count_for_the_mark_and_stop_no_other_context() {
-        let mut rig = Rig::with_hwm(&SURVEYOR, 4);
-        let id = rig.accept("");
-        let mut numbers = Vec::new();
-        for context in 0..2 {
-            rig.pattern.enter(context);
-            rig.send(["?"]).unwrap();
-            numbers.push(number(&mut rig, id));
-        }
-        for _ in 0..20 {
-            answer(&mut rig, id, &numbers[0], "to 0");
-        }
-        assert_eq!(rig.pipes.get(id).unwrap().queued_in(), 2);
-        assert_eq!(rig.dropped(DropReason::HighWater), 18);
-        for _ in 0..20 {
-            answer(&mut rig, id, &numbers[1], "to 1");
-            assert_eq!(rig.recv().unwrap(), ["to 1"]);
-        }
-        rig.far_close(id);
-        rig.settle();
-        assert!(!rig.is_gone(id), "it has left answers");
-        rig.pattern.enter(0);
-        assert_eq!(rig.recv_all(), ["to 0", "to 0"]);
-        assert!(rig.is_gone(id));
-    }
-
-    #[test]
-    fn a_peer_that_the_socket_leaves_takes_its_answers_along() {
-        let mut rig = Rig::new(&SURVEYOR);
-        let id = rig.accept("");
-        rig.send(["?"]).unwrap();
-        let number = number(&mut rig, id);
-        answer(&mut rig, id, &number, "!");
-        assert!(rig.can_recv());
-        rig.pipes.doom(id, DoomReason::Requested);
-        assert!(!rig.can_recv() || rig.is_gone(id));
-        assert!(!rig.can_recv());
-    }
-
-    #[test]
-    fn a_peer_that_leaves_is_forgotten_without_a_survey() {
-        let mut rig = Rig::new(&SURVEYOR);
-        let id = rig.accept("");
-        rig.far_send(id, ["unasked"]);
-        rig.far_close(id);
-        rig.settle();
-        assert!(rig.is_gone(id));
-    }
-}
+mod tests;
