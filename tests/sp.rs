@@ -338,6 +338,53 @@ fn failure(events: &EventStream) -> String {
     event.reason.unwrap()
 }
 
+/// Connects two sockets that do not fit, and returns the reason that each side gives.
+fn refusals(transport: &str, binding: &Socket, connecting: &Socket) -> [String; 2] {
+    let kinds =
+        EventKind::HandshakeFailedProtocol as u32 | EventKind::HandshakeFailedNoDetail as u32;
+    let events = [binding, connecting].map(|socket| socket.event_stream(kinds).unwrap());
+    let endpoint = binding.bind(&format!("{transport}://127.0.0.1:*")).unwrap();
+    connecting.connect(&endpoint).unwrap();
+    events.map(|events| failure(&events))
+}
+
+#[test]
+fn both_sides_name_the_wire_protocol_as_the_mistake() {
+    let _watchdog = Watchdog::new("both_sides_name_the_wire_protocol_as_the_mistake");
+    for transport in ["tcp", "ws"] {
+        for binder_speaks_sp in [true, false] {
+            let context = Context::new();
+            let (binding, connecting) = match binder_speaks_sp {
+                true => (speaking(&context, Rep), socket(&context, Req)),
+                false => (socket(&context, Rep), speaking(&context, Req)),
+            };
+            for reason in refusals(transport, &binding, &connecting) {
+                assert!(
+                    reason.contains("give both sockets the same WIRE_PROTOCOL"),
+                    "{transport}: {reason}"
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn both_sides_name_a_type_that_does_not_fit() {
+    let _watchdog = Watchdog::new("both_sides_name_a_type_that_does_not_fit");
+    let context = Context::new();
+    let (binding, connecting) = (speaking(&context, Rep), speaking(&context, Sub));
+    let [bound, connected] = refusals("tcp", &binding, &connecting);
+    assert!(bound.contains("\"SUB\""), "{bound}");
+    assert!(connected.contains("\"REP\""), "{connected}");
+    let (binding, connecting) = (speaking(&context, Rep), speaking(&context, Sub));
+    for reason in refusals("ws", &binding, &connecting) {
+        assert!(
+            reason.contains("give the peer a type that fits"),
+            "{reason}"
+        );
+    }
+}
+
 #[test]
 fn peers_of_the_other_wire_protocol_are_refused() {
     let _watchdog = Watchdog::new("peers_of_the_other_wire_protocol_are_refused");
@@ -349,7 +396,7 @@ fn peers_of_the_other_wire_protocol_are_refused() {
     other
         .connect(&one.bind("tcp://127.0.0.1:*").unwrap())
         .unwrap();
-    assert!(failure(&events).contains("the peer speaks ZMTP"));
+    assert!(failure(&events).contains("the peer speaks ZMTP; give both sockets the same"));
     let inproc = inproc_name();
     one.bind(&inproc).unwrap();
     let error = other.connect(&inproc).unwrap_err();

@@ -552,6 +552,7 @@ mod tests {
     fn parts_stay_apart_if_the_wire_protocol_has_parts() {
         static FORM: Form = Form {
             has_parts: true,
+            begins: b"\0",
             opening: |_| Vec::new(),
             parse_opening: |_, _| Ok(None),
             parse_header: |_, _| Ok(None),

@@ -79,6 +79,9 @@ impl From<TryReserveError> for CloseReason {
     }
 }
 
+/// What to change if two sockets speak different wire protocols.
+pub const WIRE_HINT: &str = "give both sockets the same WIRE_PROTOCOL, or the peer another type";
+
 /// A fault of a peer.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
@@ -102,7 +105,7 @@ pub enum ProtocolError {
     /// The peer does not open the connection as our wire protocol does.
     #[error(
         "expected the opening of {wire}, got {got:#04x} as its byte {at}{}",
-        if *at == 0 && *got == 0xff { ": the peer speaks ZMTP" } else { "" }
+        if *at == 0 && *got == 0xff { format!(": the peer speaks ZMTP; {WIRE_HINT}") } else { String::new() }
     )]
     NoOpening {
         /// Our wire protocol, as a sentence names it.
@@ -111,6 +114,12 @@ pub enum ProtocolError {
         at: usize,
         /// The byte.
         got: u8,
+    },
+    /// We speak ZMTP, and the peer does not.
+    #[error("expected ZMTP, the peer speaks {theirs}; {}", WIRE_HINT)]
+    OtherWire {
+        /// The name of the peer's wire protocol.
+        theirs: &'static str,
     },
     /// The header of a message names an unknown type.
     #[error("expected a message of type 1, got type {0}")]
@@ -182,6 +191,17 @@ pub enum ProtocolError {
 }
 
 impl ProtocolError {
+    /// Whether the peer finds the same fault in our greeting.
+    pub(crate) fn is_mutual(&self) -> bool {
+        matches!(
+            self,
+            ProtocolError::MechanismMismatch { .. }
+                | ProtocolError::NoOpening { .. }
+                | ProtocolError::OtherWire { .. }
+                | ProtocolError::SocketType { .. }
+        )
+    }
+
     /// The value of a monitor's HANDSHAKE_FAILED_PROTOCOL event, as `zmq.h` numbers them.
     pub fn code(&self) -> u32 {
         const UNSPECIFIED: u32 = 0x1000_0000;
@@ -195,6 +215,7 @@ impl ProtocolError {
         match self {
             ProtocolError::VersionTooOld { .. }
             | ProtocolError::NoOpening { .. }
+            | ProtocolError::OtherWire { .. }
             | ProtocolError::MessageType(_)
             | ProtocolError::FrameFlags(_)
             | ProtocolError::FrameEmpty

@@ -15,6 +15,7 @@
 
 use crate::encoder::Encoder;
 use crate::socket_type::SocketType;
+use crate::wires::{self, WireSpec};
 
 /// Bytes in a signature.
 pub(crate) const SIGNATURE: usize = 10;
@@ -51,6 +52,8 @@ pub(crate) enum Progress {
     Incomplete,
     /// The greeting is complete; this many bytes of the input belonged to it.
     Complete { peer: Peer, used: usize },
+    /// The peer speaks another wire protocol than ZMTP.
+    Other(&'static WireSpec),
 }
 
 /// Our side of the greeting.
@@ -95,6 +98,12 @@ impl Greeting {
             peer: Peer::Unversioned,
             used: 0,
         };
+        if let Some((wire, is_certain)) = wires::begun(input) {
+            return match is_certain {
+                true => Progress::Other(wire),
+                false => Progress::Incomplete,
+            };
+        }
         if *first != 0xff {
             return unversioned;
         }
@@ -243,6 +252,22 @@ mod tests {
             let peer = Peer::Unversioned;
             assert_eq!(progress, Progress::Complete { peer, used: 0 });
             assert_eq!(output.backlog(), 10);
+        }
+    }
+
+    #[test]
+    fn a_peer_of_another_wire_protocol_is_known_by_its_first_bytes() {
+        let (mut greeting, mut output) = greet();
+        for end in 1..4 {
+            let progress = greeting.advance(&b"\0SP\0"[..end], &mut output);
+            assert_eq!(progress, Progress::Incomplete, "after {end} bytes");
+        }
+        let progress = greeting.advance(b"\0SP\0\0\x30", &mut output);
+        assert_eq!(progress, Progress::Other(&wires::sp::SP));
+        for input in [&b"\0\0"[..], b"\0SP\x01"] {
+            let peer = Peer::Unversioned;
+            let progress = greeting.advance(input, &mut output);
+            assert_eq!(progress, Progress::Complete { peer, used: 0 });
         }
     }
 

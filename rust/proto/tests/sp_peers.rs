@@ -116,6 +116,19 @@ fn other_peers_are_refused() {
     );
 }
 
+/// The greeting goes out nevertheless, so that the peer finds the same.
+#[test]
+fn an_engine_that_speaks_zmtp_names_the_protocol_of_the_peer() {
+    let zmtp = EngineConfig::new(SocketType::Pull);
+    let (engine, events) = fed(zmtp, OPENING);
+    let reason = reason(&events).unwrap().to_string();
+    assert!(reason.contains("the peer speaks SP; give both"), "{reason}");
+    assert_eq!(output(&engine), b"\xff\0\0\0\0\0\0\0\x01\x7f");
+    let (engine, events) = fed(pull(), &output(&engine));
+    assert_eq!(events.len(), 1);
+    assert_eq!(output(&engine), OPENING);
+}
+
 #[test]
 fn a_silent_peer_has_until_the_end_of_the_handshake_interval() {
     let now = Instant::now();

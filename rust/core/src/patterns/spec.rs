@@ -263,6 +263,7 @@ mod tests {
             types: TYPES,
             form: Some(Form {
                 has_parts,
+                begins: b"\0",
                 opening: |_| Vec::new(),
                 parse_opening: |_, _| Ok(None),
                 parse_header: |_, _| Ok(None),

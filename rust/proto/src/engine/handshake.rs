@@ -55,8 +55,8 @@ impl Engine {
                     return;
                 }
                 // Let the peer receive our whole greeting, so that it learns why reconnecting is useless.
-                Err(reason @ CloseReason::Protocol(ProtocolError::MechanismMismatch { .. })) => {
-                    return self.close_politely(reason);
+                Err(CloseReason::Protocol(error)) if error.is_mutual() => {
+                    return self.close_politely(error.into());
                 }
                 Err(reason) => return self.close(reason),
             }
@@ -69,6 +69,7 @@ impl Engine {
         };
         match greeting.advance(self.decoder.input().bytes(), &mut self.encoder) {
             Progress::Incomplete => Ok(false),
+            Progress::Other(wire) => Err(ProtocolError::OtherWire { theirs: wire.name }.into()),
             Progress::Complete { peer, used } => {
                 self.decoder.input().skip(used);
                 match peer {

@@ -46,6 +46,8 @@ pub struct WireSpec {
 pub struct Form {
     /// Whether messages may have several parts. If not, the parts that a pattern sends are joined.
     pub has_parts: bool,
+    /// The bytes that every opening begins with. No greeting of ZMTP begins with the first of them.
+    pub begins: &'static [u8],
     /// The bytes with which a socket of this type opens a connection. Both sides send them without waiting.
     pub opening: fn(SocketType) -> Vec<u8>,
     /// Reads the opening at the front of the received bytes. See [`Opened`].
@@ -107,6 +109,15 @@ pub fn standard() -> &'static WireSpec {
 pub fn numbered(number: i64) -> Option<&'static WireSpec> {
     let mut all = WIRES.iter().copied();
     all.find(|wire| i64::from(wire.number) == number)
+}
+
+/// The wire protocol other than ZMTP that begins as `input` does, and whether its beginning is complete.
+pub(crate) fn begun(input: &[u8]) -> Option<(&'static WireSpec, bool)> {
+    WIRES.iter().find_map(|wire| {
+        let begins = wire.form.as_ref()?.begins;
+        let len = begins.len().min(input.len());
+        (input[..len] == begins[..len]).then_some((*wire, len == begins.len()))
+    })
 }
 
 /// The wire protocol that a type speaks. ZMTP, if its number is not in the table.

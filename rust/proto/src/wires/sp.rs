@@ -18,6 +18,7 @@ pub static SP: WireSpec = WireSpec {
     ],
     form: Some(Form {
         has_parts: false,
+        begins: b"\0SP\0",
         opening: |socket_type| opening(socket_type).to_vec(),
         parse_opening,
         parse_header,

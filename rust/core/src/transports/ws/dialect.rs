@@ -1,14 +1,17 @@
 //! The protocol inside a WebSocket connection, on which the two sides agree by the name of a subprotocol, and its form for
 //! the engine above.
 
+use zeroxide_proto::error::WIRE_HINT;
 use zeroxide_proto::mechanisms;
 use zeroxide_proto::socket_type::SocketType;
-use zeroxide_proto::wires::{self, Form, Mapping, OverWs};
+use zeroxide_proto::wires::{self, Form, Mapping, OverWs, WIRES, WireSpec};
 
 use super::frames::{COMMAND, MORE};
 use crate::error::{Error, ErrorKind, Result};
 use crate::options::Options;
 
+/// The subprotocol without a mechanism.
+const BARE: &str = "ZWS2.0";
 /// The greetings of ZMTP 3 and 1.0, which ZWS does not have.
 const GREETING: usize = 64;
 const OLD_GREETING: usize = 12;
@@ -79,12 +82,27 @@ impl Dialect {
     /// The name of the subprotocol. It may depend on the type of the server.
     pub(super) fn protocol(self, is_client: bool) -> String {
         match self {
-            Dialect::Zws(mechanism, _) => format!("ZWS2.0/{mechanism}"),
-            Dialect::Bare(_) => "ZWS2.0".to_owned(),
+            Dialect::Zws(mechanism, _) => format!("{BARE}/{mechanism}"),
+            Dialect::Bare(_) => BARE.to_owned(),
             Dialect::Other { ours, over_ws, .. } => {
                 let server = if is_client { peer(ours) } else { ours };
                 (over_ws.protocol)(server)
             }
+        }
+    }
+
+    /// What to change if the peer speaks this subprotocol instead.
+    pub(super) fn hint(self, other: &str) -> Option<&'static str> {
+        let ours = match self {
+            Dialect::Zws(..) | Dialect::Bare(_) => wires::standard(),
+            Dialect::Other { ours, .. } => wires::of(ours),
+        };
+        let theirs = wire_of(other)?;
+        match theirs == ours {
+            false => Some(WIRE_HINT),
+            // The name has the type.
+            true if !ours.is_default() => Some("give the peer a type that fits"),
+            true => Some("give both sockets the same mechanism"),
         }
     }
 
@@ -237,6 +255,21 @@ impl Dialect {
                 Some((if header.more { MORE } else { 0 }, header.size))
             }
         }
+    }
+}
+
+/// The wire protocol that has a subprotocol of this name.
+fn wire_of(protocol: &str) -> Option<&'static WireSpec> {
+    let has = |wire: &WireSpec| {
+        let over_ws = wire.form.as_ref().and_then(|form| form.over_ws.as_ref());
+        over_ws.is_some_and(|over_ws| {
+            let mut names = wire.types.iter().map(|server| (over_ws.protocol)(*server));
+            names.any(|name| name.eq_ignore_ascii_case(protocol))
+        })
+    };
+    match protocol.split('/').next() {
+        Some(BARE) => Some(wires::standard()),
+        _ => WIRES.iter().copied().find(|wire| has(wire)),
     }
 }
 

@@ -167,6 +167,18 @@ fn a_client_accepts_only_the_right_answer() {
             right.replace("ZWS2.0/NULL", "ZWS2.0/CURVE"),
             "expected ZWS2.0/NULL",
         ),
+        (
+            right
+                .replace("101", "400")
+                .replace("ZWS2.0/NULL", "rep.sp.nanomsg.org"),
+            "it speaks rep.sp.nanomsg.org, this socket ZWS2.0/NULL; give both sockets the same WIRE_PROTOCOL",
+        ),
+        (
+            right
+                .replace("101", "400")
+                .replace("ZWS2.0/NULL", "ZWS2.0/CURVE"),
+            "give both sockets the same mechanism",
+        ),
         (right.replace("websocket", "h2c"), "another protocol"),
         ("\x7f\0\0".to_owned(), "does not speak WebSocket"),
         (
@@ -563,16 +575,30 @@ fn frames_that_sp_does_not_have_are_refused() {
 
 #[test]
 fn a_server_of_sp_accepts_its_own_type_only() {
-    for (dialect, offered) in [
-        (Dialect::other(sp::PUB).unwrap(), "ZWS2.0/NULL"),
-        (Dialect::other(sp::PUB).unwrap(), "sub.sp.nanomsg.org"),
-        (Dialect::Zws("CURVE", SocketType::Dealer), "ZWS2.0"),
+    for (dialect, offered, hint) in [
+        (
+            Dialect::other(sp::PUB).unwrap(),
+            "ZWS2.0/NULL",
+            "WIRE_PROTOCOL",
+        ),
+        (
+            Dialect::other(sp::PUB).unwrap(),
+            "sub.sp.nanomsg.org",
+            "a type that fits",
+        ),
+        (
+            Dialect::Zws("CURVE", SocketType::Dealer),
+            "ZWS2.0",
+            "mechanism",
+        ),
+        (NULL, "soap, pub.sp.nanomsg.org", "WIRE_PROTOCOL"),
     ] {
         let request = upgrade::request("h", "", "dGhlIHNhbXBsZSBub25jZQ==", NULL);
         let request = request.replace("ZWS2.0/NULL", offered);
         let mut server = WsLayer::server("", dialect);
         let error = server.handle_input(request.as_bytes()).unwrap_err();
-        assert!(error.to_string().contains(offered), "{error}");
+        let error = error.to_string();
+        assert!(error.contains(offered) && error.contains(hint), "{error}");
     }
 }
 

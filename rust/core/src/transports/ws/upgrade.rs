@@ -68,18 +68,21 @@ pub(super) fn answer(bytes: &[u8], path: &str, own: Dialect) -> Option<(Answer, 
             return Some(refuse(
                 "431 Request Header Fields Too Large",
                 "sends a request of more than 8 KiB",
+                own,
             ));
         }
         Err(httparse::Error::TooManyHeaders) => {
             return Some(refuse(
                 "431 Request Header Fields Too Large",
                 &format!("sends a request with more than {HEADERS_MAX} header fields"),
+                own,
             ));
         }
         Err(_) => {
             return Some(refuse(
                 "400 Bad Request",
                 "does not speak WebSocket: it sends no HTTP request",
+                own,
             ));
         }
     };
@@ -88,7 +91,7 @@ pub(super) fn answer(bytes: &[u8], path: &str, own: Dialect) -> Option<(Answer, 
             text,
             outcome: Ok(dialect),
         },
-        Err((status, why)) => refuse(status, &why).0,
+        Err((status, why)) => refuse(status, &why, own).0,
     };
     Some((answer, len))
 }
@@ -133,11 +136,15 @@ fn accept(
         |dialect: &Dialect| has_word(headers, "Sec-WebSocket-Protocol", &dialect.protocol(false));
     let Some(dialect) = accepted.find(offers) else {
         let offered: Vec<&str> = values(headers, "Sec-WebSocket-Protocol").collect();
-        let why = format!(
-            "offers the protocols {:?}, expected {}",
-            offered.join(","),
+        let offered = offered.join(",");
+        let mut why = format!(
+            "offers the protocols {offered:?}, expected {}",
             own.protocol(false)
         );
+        let mut names = offered.split(',');
+        if let Some(hint) = names.find_map(|name| own.hint(name.trim())) {
+            why = format!("{why}; {hint}");
+        }
         return Err(("400 Bad Request", why));
     };
     let (accept, protocol) = (accept_key(key), dialect.protocol(false));
@@ -147,10 +154,12 @@ fn accept(
     Ok((text, dialect))
 }
 
-fn refuse(status: &str, why: &str) -> (Answer, usize) {
+/// A refusal. It contains the protocol of this server, so that the client can name the mistake, too.
+fn refuse(status: &str, why: &str, own: Dialect) -> (Answer, usize) {
+    let protocol = own.protocol(false);
     let answer = Answer {
         text: format!(
-            "HTTP/1.1 {status}\r\nConnection: close\r\nContent-Length: 0\r\nSec-WebSocket-Version: 13\r\n\r\n"
+            "HTTP/1.1 {status}\r\nConnection: close\r\nContent-Length: 0\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Protocol: {protocol}\r\n\r\n"
         ),
         outcome: Err(Error::with(PROTOCOL, format!("the client {why}"))),
     };
@@ -184,10 +193,17 @@ pub(super) fn check_answer(bytes: &[u8], key: &str, dialect: Dialect) -> Result<
         Some(101) => {}
         code => {
             let reason = response.reason.unwrap_or_default();
-            let text = format!(
+            let mut text = format!(
                 "refuses with HTTP status {} {reason}",
                 code.unwrap_or_default()
             );
+            let ours = dialect.protocol(true);
+            let theirs = value(headers, "Sec-WebSocket-Protocol").map(str::trim);
+            if let Some(theirs) = theirs.filter(|theirs| *theirs != ours)
+                && let Some(hint) = dialect.hint(theirs)
+            {
+                text = format!("{text}: it speaks {theirs}, this socket {ours}; {hint}");
+            }
             return Err(wrong(text));
         }
     }
