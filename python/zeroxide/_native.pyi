@@ -2220,14 +2220,15 @@ def turn_is_over() -> bool:
     """Whether what is there should cost the running loop a turn, since others have waited for long."""
 
 def has(capability: str) -> bool:
-    """Tells whether a transport or a security mechanism is built in.
+    """Tells whether a transport or a security mechanism can be used.
 
     Args:
-        capability: Its name: ``"ipc"``, ``"tls"``, ``"curve"``, ``"plain"``,
+        capability: Its name: ``"tcp"``, ``"ipc"``, ``"tls"``, ``"curve"``, ``"plain"``,
             ``"gssapi"``, ``"draft"``, ``"sp"``, ...
 
     Returns:
-        Whether it is there. ``tcp`` and ``inproc`` always are, and have no such name.
+        Whether it is built in. ``vsock``, ``tipc`` and ``sctp`` must also be protocols of this
+        machine's kernel, which is asked once.
 
     Example:
         >>> zmq.has("curve"), zmq.has("gssapi")

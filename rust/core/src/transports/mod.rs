@@ -35,6 +35,7 @@ use std::fmt;
 use std::io;
 use std::net::SocketAddr;
 use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
+use std::sync::OnceLock;
 
 use socket2::{Domain, Protocol, SockAddr, SockRef, Socket, Type};
 use zeroxide_proto::endpoint::Endpoint;
@@ -60,6 +61,11 @@ pub(crate) trait ByteTransport: Send + Sync {
     /// Its name among the capabilities of a build, as far as it differs.
     fn capability(&self) -> &'static str {
         self.scheme()
+    }
+
+    /// Whether the kernel of this machine has its protocol.
+    fn is_in_kernel(&self) -> bool {
+        true
     }
 
     /// Checks an address without using it.
@@ -178,16 +184,15 @@ static TRANSPORTS: &[Row] = &[
     Row::Bytes(&sctp::SCTP),
 ];
 
-/// Transports that every ZeroMQ has. libzmq has no such capabilities.
-const ALWAYS: [&str; 2] = ["tcp", "inproc"];
-
-/// Whether a transport is built in that not every ZeroMQ has, by its scheme or its capability's name.
+/// Whether a transport is built in and the kernel has its protocol, by its scheme or its capability's name.
 pub(crate) fn is_capability(name: &str) -> bool {
     let is_it = |row: &Row| match row {
-        Row::Bytes(transport) => [transport.scheme(), transport.capability()].contains(&name),
+        Row::Bytes(transport) => {
+            [transport.scheme(), transport.capability()].contains(&name) && transport.is_in_kernel()
+        }
         Row::Messages(new) => new().scheme() == name,
     };
-    !ALWAYS.contains(&name) && TRANSPORTS.iter().any(is_it)
+    TRANSPORTS.iter().any(is_it)
 }
 
 /// A transport, as a context has it.
@@ -413,17 +418,33 @@ fn set_buffers(socket: &Socket, options: &Options) -> io::Result<()> {
     Ok(())
 }
 
+/// Whether the kernel can make stream sockets of a protocol. It is asked until it has answered once, because a process
+/// without free descriptors gets no answer.
+fn is_in_kernel(known: &OnceLock<bool>, domain: Domain, protocol: Option<Protocol>) -> bool {
+    if let Some(known) = known.get() {
+        return *known;
+    }
+    match new_stream(domain, protocol) {
+        Err(error) if !kernel::is_unknown_family(&error) => false,
+        made => *known.get_or_init(|| made.is_ok()),
+    }
+}
+
 /// Checks that the kernel has a protocol, so that a connect without it fails at once. An attempt would be repeated
 /// forever.
 ///
 /// # Errors
 /// `NoProtocol` if it has not.
 fn check_family(domain: Domain, protocol: Option<Protocol>, name: &str) -> Result<()> {
-    match Socket::new_raw(domain, Type::STREAM.cloexec(), protocol) {
+    match new_stream(domain, protocol) {
         Err(error) if kernel::is_unknown_family(&error) => Err(without_family(error, name)),
         // A lack of descriptors, for example, may be over before the first attempt.
         Ok(_) | Err(_) => Ok(()),
     }
+}
+
+fn new_stream(domain: Domain, protocol: Option<Protocol>) -> io::Result<Socket> {
+    Socket::new_raw(domain, Type::STREAM.cloexec(), protocol)
 }
 
 /// The error for a socket of a protocol that the kernel may lack.

@@ -1,6 +1,7 @@
 //! SCTP: one association per connection, at the addresses that TCP has. The kernel supervises the association.
 
 use std::os::fd::BorrowedFd;
+use std::sync::OnceLock;
 
 use socket2::{Domain, Protocol};
 use zeroxide_proto::socket_type::SocketType;
@@ -20,6 +21,11 @@ const SCHEME: &str = "sctp";
 impl ByteTransport for Sctp {
     fn scheme(&self) -> &'static str {
         SCHEME
+    }
+
+    fn is_in_kernel(&self) -> bool {
+        static KNOWN: OnceLock<bool> = OnceLock::new();
+        super::is_in_kernel(&KNOWN, Domain::IPV4, Some(Protocol::SCTP))
     }
 
     fn check(&self, address: &str, socket: SocketType, bind: bool) -> Result<()> {

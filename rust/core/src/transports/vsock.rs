@@ -3,6 +3,8 @@
 //! A machine has a number, the context identifier: 2 is the host, and 1 is the own machine. The kernel notices that a
 //! machine has ended, so its silence means nothing.
 
+use std::sync::OnceLock;
+
 use socket2::{Domain, SockAddr};
 use zeroxide_proto::socket_type::SocketType;
 
@@ -22,6 +24,11 @@ const ANY: u32 = u32::MAX;
 impl ByteTransport for Vsock {
     fn scheme(&self) -> &'static str {
         "vsock"
+    }
+
+    fn is_in_kernel(&self) -> bool {
+        static KNOWN: OnceLock<bool> = OnceLock::new();
+        super::is_in_kernel(&KNOWN, Domain::VSOCK, None)
     }
 
     fn check(&self, address: &str, _: SocketType, bind: bool) -> Result<()> {
