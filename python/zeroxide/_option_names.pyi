@@ -1570,8 +1570,9 @@ class ReadOnlyOptions:
         """
     @property
     def thread_safe(self) -> int:
-        """1 for the socket types that libzmq calls thread-safe, from SERVER on. Every zeroxide
-        socket is, but the others read 0 as in libzmq.
+        """1 for the socket types that libzmq calls thread-safe, which are those from SERVER on
+        except DGRAM, and for the types that libzmq does not have. Every zeroxide socket is
+        thread-safe, but the others read 0 as in libzmq.
 
         Type: int, 0 or 1. Default: 0. It can only be read.
 
@@ -1628,8 +1629,9 @@ class ReadOnlyOptions:
         """
     @property
     def THREAD_SAFE(self) -> int:
-        """1 for the socket types that libzmq calls thread-safe, from SERVER on. Every zeroxide
-        socket is, but the others read 0 as in libzmq.
+        """1 for the socket types that libzmq calls thread-safe, which are those from SERVER on
+        except DGRAM, and for the types that libzmq does not have. Every zeroxide socket is
+        thread-safe, but the others read 0 as in libzmq.
 
         Type: int, 0 or 1. Default: 0. It can only be read.
 

@@ -1202,8 +1202,9 @@ class SocketOption(IntEnum):
     Source: ``ZMQ_TCP_MAXRT`` of zmq_setsockopt(3)
     """
     THREAD_SAFE = 81
-    """1 for the socket types that libzmq calls thread-safe, from SERVER on. Every zeroxide socket
-    is, but the others read 0 as in libzmq.
+    """1 for the socket types that libzmq calls thread-safe, which are those from SERVER on except
+    DGRAM, and for the types that libzmq does not have. Every zeroxide socket is thread-safe, but
+    the others read 0 as in libzmq.
 
     Type: int, 0 or 1. Default: 0. It can only be read.
 
@@ -2728,8 +2729,9 @@ Type: int, in ms. Default: 0.
 Source: ``ZMQ_TCP_MAXRT`` of zmq_setsockopt(3)
 """
 THREAD_SAFE = SocketOption.THREAD_SAFE
-"""1 for the socket types that libzmq calls thread-safe, from SERVER on. Every zeroxide socket is,
-but the others read 0 as in libzmq.
+"""1 for the socket types that libzmq calls thread-safe, which are those from SERVER on except
+DGRAM, and for the types that libzmq does not have. Every zeroxide socket is thread-safe, but the
+others read 0 as in libzmq.
 
 Type: int, 0 or 1. Default: 0. It can only be read.
 

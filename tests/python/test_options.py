@@ -193,6 +193,14 @@ def test_read_only(zmq, dealer):
         assert caught.value.errno == zmq.EINVAL
 
 
+def test_types_that_libzmq_calls_thread_safe(zmq, context):
+    drafts = {"SERVER", "CLIENT", "RADIO", "DISH", "GATHER", "SCATTER", "PEER", "CHANNEL"}
+    own = {"SURVEYOR", "RESPONDENT", "BUS"}
+    for kind in zmq.SocketType:
+        with context.socket(kind) as socket:
+            assert socket.get(zmq.THREAD_SAFE) == (kind.name in drafts | own), kind
+
+
 def test_initial_state(zmq, dealer):
     assert dealer.rcvmore == 0
     assert dealer.fd == dealer.fileno() > 0

@@ -319,8 +319,8 @@ macro_rules! socket_options {
             80 TCP_MAXRT [tcp_maxrt, set_tcp_maxrt: ms(0)]: Int, "How long sent bytes may stay unacknowledged, in ms; 0 = the system's limit."
                 .range(0, INT)
                 .int(|o| millis(o.tcp_maxrt, 0), |o, v| o.tcp_maxrt = duration(v, 0)),
-            81 THREAD_SAFE [thread_safe: bool]: Bool, "1 for the socket types that libzmq calls thread-safe, from SERVER on. Every zeroxide socket is, but the others read 0 as in libzmq."
-                .only_int(|o| i64::from((12..=20).contains(&o.socket_type.id()))),
+            81 THREAD_SAFE [thread_safe: bool]: Bool, "1 for the socket types that libzmq calls thread-safe, which are those from SERVER on except DGRAM, and for the types that libzmq does not have. Every zeroxide socket is thread-safe, but the others read 0 as in libzmq."
+                .only_int(|o| i64::from(o.socket_type.id() >= 12 && !o.socket_type.is_datagram())),
             84 MULTICAST_MAXTPDU [multicast_maxtpdu, set_multicast_maxtpdu: u32]: Int, "The largest packet that is sent to a multicast group, in bytes, with the headers of IP and UDP."
                 .range(1, INT)
                 .int(|o| o.multicast_maxtpdu.unwrap_or(1500).into(), |o, v| o.multicast_maxtpdu = Some(v as u32)),
