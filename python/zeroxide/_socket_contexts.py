@@ -175,4 +175,5 @@ class AsyncSocketContext(Closing):
             raise Again(Errno.EAGAIN, f"nothing happened within {limit} ms") from None
 
     def __repr__(self) -> str:
-        return f"<{type(self).__name__} of {self._socket!r}>"
+        state = "closed, " if self.closed else ""
+        return f"<zmq.asyncio.SocketContext at {id(self):#x}: {state}of {self._socket!r}>"

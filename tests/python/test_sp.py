@@ -331,6 +331,24 @@ def test_tasks_with_contexts(zmq, sockets):
     asyncio.run(main())
 
 
+@pytest.mark.parametrize("name", ["zeroxide", "asyncio", "green"])
+def test_the_repr_of_a_context_describes_its_socket(zmq, name):
+    if name == "green":
+        pytest.importorskip("gevent")
+    made = zmq.Context() if name == "zeroxide" else other_context(zmq, name)
+    with made as sockets:
+        socket = sockets.socket(zmq.RESPONDENT)
+        socket.bind("inproc://described")
+        context = socket.open_context()
+        assert "SocketContext at 0x" in repr(context)
+        assert "RESPONDENT" in repr(context) and "inproc://described" in repr(context)
+        assert "closed" not in repr(context)
+        context.close()
+        assert ": closed, of <" in repr(context) and "inproc://described" in repr(context)
+        socket.close()
+        assert repr(context).endswith("closed>>")
+
+
 def test_names_and_options(zmq, context):
     assert zmq.has("sp")
     assert (zmq.SURVEYOR, zmq.RESPONDENT, zmq.BUS) == (98, 99, 112)

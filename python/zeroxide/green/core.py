@@ -317,6 +317,10 @@ class _SocketContext(Closing):
         self._socket = socket
         self._context = context
 
+    def __repr__(self) -> str:
+        state = "closed, " if self.closed else ""
+        return f"<zmq.green.SocketContext at {id(self):#x}: {state}of {self._socket!r}>"
+
     @property
     def closed(self) -> bool:
         return self._context.closed

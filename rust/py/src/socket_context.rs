@@ -101,6 +101,20 @@ impl SocketContext {
         self.context.is_closed()
     }
 
+    fn __repr__(slf: &Bound<'_, Self>) -> PyResult<String> {
+        let this = slf.get();
+        let state = if this.context.is_closed() {
+            "closed, "
+        } else {
+            ""
+        };
+        let socket = this.socket.bind(slf.py()).repr()?;
+        let at = slf.as_ptr() as usize;
+        Ok(format!(
+            "<zmq.SocketContext at {at:#x}: {state}of {socket}>"
+        ))
+    }
+
     fn __enter__(slf: Bound<'_, Self>) -> Bound<'_, Self> {
         slf
     }
