@@ -276,6 +276,57 @@ fn replies_to_replaced_requests_are_dropped_without_another_request() {
     assert_eq!(req.stats().unwrap().queued_in, 0);
 }
 
+/// A peer that has connected, and writes bytes of its own.
+fn raw_peer(endpoint: &str, opening: &[u8; 8]) -> TcpStream {
+    let mut peer = TcpStream::connect(address(endpoint)).unwrap();
+    peer.write_all(opening).unwrap();
+    peer.read_exact(&mut [0; 8]).unwrap();
+    peer
+}
+
+/// This many bodies, which are only a header.
+fn bodies_of(header: &[u8], count: usize) -> Vec<u8> {
+    let length = u64::try_from(header.len()).unwrap();
+    [&length.to_be_bytes(), header].concat().repeat(count)
+}
+
+/// They arrive together, and one look takes only some of them.
+#[test]
+fn many_unasked_messages_are_dropped_to_the_last() {
+    let _watchdog = Watchdog::new("many_unasked_messages_are_dropped_to_the_last");
+    let context = Context::new();
+    let surveyor = context.socket(sp::SURVEYOR).unwrap();
+    let req = speaking(&context, Req);
+    for (asking, opening) in [
+        (&surveyor, b"\0SP\0\0\x63\0\0"),
+        (&req, b"\0SP\0\0\x31\0\0"),
+    ] {
+        let mut peer = raw_peer(&asking.bind("tcp://127.0.0.1:*").unwrap(), opening);
+        peer.write_all(&bodies_of(b"\x80\0\0\x01", 1000)).unwrap();
+        until(|| asking.dropped(DropReason::Stale) == 1000);
+    }
+}
+
+#[test]
+fn the_end_of_a_context_drops_all_its_answers() {
+    let _watchdog = Watchdog::new("the_end_of_a_context_drops_all_its_answers");
+    let context = Context::new();
+    let surveyor = context.socket(sp::SURVEYOR).unwrap();
+    // A deadline would set an alarm, too.
+    surveyor.set_survey_timeout(None).unwrap();
+    let endpoint = surveyor.bind("tcp://127.0.0.1:*").unwrap();
+    let mut peer = raw_peer(&endpoint, b"\0SP\0\0\x63\0\0");
+    surveyor.wait_connected(1, Wait::Forever).unwrap();
+    let asking = surveyor.open_context().unwrap();
+    asking.send("?", Wait::Forever).unwrap();
+    let mut survey = [0; 13];
+    peer.read_exact(&mut survey).unwrap();
+    peer.write_all(&bodies_of(&survey[8..12], 600)).unwrap();
+    until(|| surveyor.stats().unwrap().queued_in == 600);
+    asking.close();
+    until(|| surveyor.dropped(DropReason::Stale) == 600);
+}
+
 #[test]
 fn a_poll_reports_the_end_of_a_survey() {
     let _watchdog = Watchdog::new("a_poll_reports_the_end_of_a_survey");

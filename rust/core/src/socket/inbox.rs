@@ -63,7 +63,7 @@ impl Core {
         }
         if count > 0 {
             self.settle(state);
-            if self.spec.prompt && self.spec.timed && !self.is_closed() {
+            if self.spec().prompt && self.spec().timed && !self.is_closed() {
                 // The pattern may have stopped before the last message.
                 self.set_alarm(state);
             }
@@ -239,7 +239,7 @@ fn on_event(spec: &PatternSpec, state: &mut State, id: PipeId, event: PipeEvent)
 impl PipeOwner for Core {
     fn on_pipe(&self, id: PipeId, event: PipeEvent) {
         let urgent = match event {
-            PipeEvent::Readable => self.spec.eager || self.spec.prompt,
+            PipeEvent::Readable => self.spec.eager || self.spec().prompt,
             PipeEvent::Writable | PipeEvent::Sent | PipeEvent::Gathering => false,
             PipeEvent::Closed
             | PipeEvent::Ready
