@@ -23,6 +23,15 @@ def test_a_short_run_is_level(soak, capsys):
     assert soak.main(["--minutes", "0", "--seed", "1"]) == 0, capsys.readouterr().out
 
 
+def test_each_load_has_so_many_rounds(soak, monkeypatch, capsys):
+    turns = []
+    loads = [lambda bench: turns.append(bench.patience_ms) for _ in range(3)]
+    monkeypatch.setattr(soak, "LOADS", loads)
+    assert soak.main(["--rounds", "2", "--patience", "1.5"]) == 0
+    assert turns == [1500] * 6
+    assert "FINE" in capsys.readouterr().out
+
+
 @pytest.mark.parametrize("leaked", ["memory", "descriptors", "threads"])
 def test_a_leak_is_found(soak, leaked):
     kept, ended = [], threading.Event()
