@@ -103,15 +103,18 @@ impl Req {
 
     /// Reads one message. Returns false if there is none.
     fn take_in(&mut self, pipes: &mut PipeSet) -> bool {
-        let Some((mut reply, from)) = self.inbound.recv(pipes) else {
+        let Some((message, from)) = self.inbound.recv(pipes) else {
             return false;
         };
+        self.open(pipes, message, from);
+        true
+    }
+
+    /// Keeps a message if it is the reply to a request that waits for one, and otherwise drops it.
+    fn open(&mut self, pipes: &mut PipeSet, mut reply: Message, from: PipeId) {
         let number = match envelope::unwrap_number(&mut reply) {
             Ok(number) => number,
-            Err(reason) => {
-                pipes.count_drop(Some(from), reason);
-                return true;
-            }
+            Err(reason) => return pipes.count_drop(Some(from), reason),
         };
         match self.asked.get_mut(&number) {
             Some(asked) if asked.reply.is_none() => {
@@ -122,7 +125,18 @@ impl Req {
             }
             _ => pipes.count_drop(Some(from), DropReason::Stale),
         }
-        true
+    }
+
+    /// Reads all that a peer sent before it left, because a reply among that counts. Of the others, only some messages
+    /// are read: a peer that sends all the time would keep the call from ending.
+    fn take_in_last(&mut self, pipes: &mut PipeSet, id: PipeId) {
+        for _ in 0..pipes.queued_in(id) {
+            let Some(message) = pipes.read(id) else {
+                break;
+            };
+            self.open(pipes, message, id);
+        }
+        self.take_in_early(pipes);
     }
 
     /// Reads what has arrived, before the application asks for it. Replies that no request waits for would otherwise take
@@ -225,7 +239,7 @@ impl Pattern for Req {
     fn disconnected(&mut self, pipes: &mut PipeSet, id: PipeId) {
         self.outbound.remove(id);
         self.absent.insert(id);
-        while self.take_in(pipes) {}
+        self.take_in_last(pipes, id);
         self.recover(pipes, id, false);
     }
 
@@ -242,9 +256,8 @@ impl Pattern for Req {
     fn far_closed(&mut self, pipes: &mut PipeSet, id: PipeId) {
         self.outbound.remove(id);
         self.absent.remove(id);
+        self.take_in_last(pipes, id);
         self.inbound.far_closed(pipes, id);
-        // A reply sent before it left counts.
-        while self.take_in(pipes) {}
         self.recover(pipes, id, true);
     }
 

@@ -234,3 +234,48 @@ fn many_unasked_replies_are_dropped_in_several_looks() {
     assert_eq!(rig.dropped(DropReason::Stale), LOOK_MAX as u64 + 10);
     assert_eq!(rig.pattern.poll_timeout(), None);
 }
+
+/// The two ways in which a peer leaves.
+const LEAVES: [fn(&mut Rig, PipeId); 2] = [
+    |rig, id| rig.disconnected(id),
+    |rig, id| {
+        rig.far_close(id);
+        rig.settle();
+    },
+];
+
+#[test]
+fn a_reply_counts_however_much_its_peer_sent_before_it_left() {
+    for leave in LEAVES {
+        let mut rig = Rig::new(&REQ);
+        let (asked, other) = (rig.accept(""), rig.accept(""));
+        rig.send(["?"]).unwrap();
+        let (header, _) = request(&mut rig, asked);
+        let stale = 3 * LOOK_MAX;
+        for _ in 0..stale {
+            rig.far_send(asked, [b"\xff\xff\xff\xff late"]);
+        }
+        rig.far_send(asked, [[&header, &b"!"[..]].concat()]);
+        leave(&mut rig, asked);
+        assert!(rig.far_recv_message(other).is_none(), "asked again");
+        assert_eq!(rig.recv().unwrap(), ["!"]);
+        assert_eq!(rig.dropped(DropReason::Stale), stale as u64);
+    }
+}
+
+#[test]
+fn no_more_than_a_part_of_what_others_sent_is_read_when_a_peer_leaves() {
+    for leave in LEAVES {
+        let mut rig = Rig::new(&REQ);
+        let (gone, other) = (rig.accept(""), rig.accept(""));
+        // One look is for the message that came, the other one for the peer that left.
+        for _ in 0..2 * LOOK_MAX + 10 {
+            rig.far_send(other, [b"\xff\xff\xff\xff late"]);
+        }
+        leave(&mut rig, gone);
+        assert_eq!(rig.pipes.queued_in(other), 10);
+        let due = rig.pattern.poll_timeout().expect("a look at the rest");
+        rig.handle_timeout(due);
+        assert_eq!(rig.pipes.queued_in(other), 0);
+    }
+}
