@@ -316,7 +316,8 @@ impl Pipe {
 
     /// Returns true if a message may be written: the pipe is below the high-water mark and the far end is open. If it
     /// returns false because there is no room, [`PipeEvent::Writable`] follows when the reader has reached the
-    /// low-water mark.
+    /// low-water mark. The reader looks for a waiting writer after each half of the high-water mark that it has read, and
+    /// before it sleeps, so the event may come up to half a mark later. Until then the writer waits below the mark.
     #[inline]
     pub fn check_write(&mut self) -> bool {
         if self.is_far_closed() {
