@@ -45,7 +45,7 @@ def test_a_leak_is_found(soak, leaked):
             threading.Thread(target=ended.wait).start()
 
     soak.SETTLE_S = 0.01
-    samples, rounds = soak.run([leak] * 8, 0, seed=1)
+    samples, rounds = soak.run([leak], 0, seed=1, least=16)
     ended.set()
     problems = soak.report(samples, rounds)
     assert len(problems) == 1 and problems[0].startswith(leaked)

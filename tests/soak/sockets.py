@@ -6,8 +6,8 @@
     python tests/soak/sockets.py --rounds 1 --patience 600        # for a slow machine, such as valgrind's
 
 Rounds of patterns, churn, hostile and killed peers, forks and signals (`loads.py`) follow each other in one process and one
-context, in an order that the seed decides. After each round, memory, descriptors and threads are read. The report has the
-slope of each per hour, over the last three quarters of the run. The last line is the verdict.
+context, in an order that the seed decides. After a round of all loads, memory, descriptors and threads are read. The report
+has the slope of each per hour, over the last three quarters of the run. The last line is the verdict.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ SLACK_SHARE = 0.03
 
 
 class Sample(NamedTuple):
-    """The process after a round."""
+    """The process after a round of all loads."""
 
     seconds: float
     memory: int
@@ -85,11 +85,11 @@ def run(
     loads: Sequence[Callable[[Bench], None]],
     seconds: float,
     seed: int,
-    least: int = 2,
+    least: int = 8,
     patience: float = 60,
 ) -> tuple[list[Sample], Counter[str]]:
-    """Runs rounds for this long, and `least` rounds of each load. Returns the samples after each round, and the rounds of
-    each load.
+    """Runs rounds of all loads for this long, and at least so many. Returns a sample of each round, and the rounds of each
+    load.
 
     Raises:
         Wrong: If a message was missing, repeated, out of order or changed; names the load.
@@ -104,7 +104,7 @@ def run(
             bench = Bench(context, chance, folder, patience)
             context.socket(zmq.PAIR).close()  # starts the threads
             level = count("fd")
-            while time.monotonic() - start < seconds or len(samples) < least * len(loads):
+            while time.monotonic() - start < seconds or len(samples) < least:
                 # Each load once, in another order.
                 for load in chance.sample(loads, len(loads)):
                     try:
@@ -114,9 +114,10 @@ def run(
                             f"{load.__name__}, round {rounds[load.__name__]}: {error}"
                         ) from None
                     rounds[load.__name__] += 1
-                    samples.append(sample(time.monotonic() - start, level))
-                    # These descriptors stay open. The report shows it if there are more and more of them.
-                    level = samples[-1].descriptors
+                # One sample per round of all loads, because each takes memory itself.
+                samples.append(sample(time.monotonic() - start, level))
+                # These descriptors stay open. The report shows it if there are more and more of them.
+                level = samples[-1].descriptors
                 if time.monotonic() - told > TELL_S:
                     told = time.monotonic()
                     print(f"{told - start:6.0f} s {sum(rounds.values())} rounds", samples[-1][1:])
