@@ -153,6 +153,26 @@ def test_a_filter_of_networks_does_not_bind_datagrams(zmq, context, transport, k
     assert caught.value.errno == zmq.EINVAL
 
 
+@pytest.mark.parametrize(
+    ("scheme", "endpoint"), [("vsock", "vsock://*:*"), ("tipc", "tipc://{20001,0,0}")]
+)
+def test_a_filter_of_networks_does_not_bind_what_has_none(zmq, context, scheme, endpoint):
+    filtered = context.socket(zmq.PULL)
+    filtered.set(zmq.TCP_ACCEPT_FILTER, b"192.0.2.0/24")
+    sentence = f"TCP_ACCEPT_FILTER chooses connections by their IP addresses, which {scheme} does"
+    with pytest.raises(zmq.ZMQError, match=sentence) as caught:
+        filtered.bind(endpoint)
+    assert caught.value.errno == zmq.EINVAL
+    assert endpoint in str(caught.value)
+
+
+@pytest.mark.parametrize("endpoint", ["tcp://127.0.0.1:*", "ipc://*", "inproc://filtered"])
+def test_a_program_may_set_a_filter_of_networks_for_all_its_sockets(zmq, context, endpoint):
+    filtered = context.socket(zmq.PULL)
+    filtered.set(zmq.TCP_ACCEPT_FILTER, b"192.0.2.0/24")
+    filtered.bind(endpoint)
+
+
 def test_a_refused_bind_leaves_the_socket_as_it_was(zmq, context):
     dish = context.socket(zmq.DISH)
     dish.set(zmq.ZAP_DOMAIN, b"home")

@@ -200,13 +200,24 @@ impl Options {
             let cure = ": leave it out, or use a transport with connections";
             return Err(no_security(scheme, setting, cure));
         }
-        if bind && !self.tcp_accept_filters.is_empty() {
-            let text = format!(
-                "TCP_ACCEPT_FILTER chooses connections, and there are none over {scheme}: leave it out, or use tcp"
-            );
-            return Err(Error::with(ErrorKind::Invalid, text));
+        if bind {
+            self.check_no_filter(scheme)?;
         }
         self.check_no_proxy(scheme)
+    }
+
+    /// Checks that no networks are chosen, for a transport that cannot tell from which of them a peer comes.
+    ///
+    /// # Errors
+    /// `Invalid` if there are some.
+    pub(crate) fn check_no_filter(&self, scheme: &str) -> Result<()> {
+        if self.tcp_accept_filters.is_empty() {
+            return Ok(());
+        }
+        let text = format!(
+            "TCP_ACCEPT_FILTER chooses connections by their IP addresses, which {scheme} does not: leave it out, or use tcp"
+        );
+        Err(Error::with(ErrorKind::Invalid, text))
     }
 
     /// Checks that there is no proxy, for a transport that would bypass it.

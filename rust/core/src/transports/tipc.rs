@@ -40,6 +40,7 @@ impl ByteTransport for Tipc {
     }
 
     fn listen(&self, address: &str, options: &Options) -> Result<Box<dyn Listen>> {
+        options.check_no_filter(self.scheme())?;
         let service = to_bind(address)?;
         let socket = match options.use_fd {
             Some(fd) => adopted(fd, "TIPC", |local| tipc::read(local).is_some(), |_| Ok(()))?,

@@ -40,6 +40,7 @@ impl ByteTransport for Vsock {
     }
 
     fn listen(&self, address: &str, options: &Options) -> Result<Box<dyn Listen>> {
+        options.check_no_filter(self.scheme())?;
         let (machine, port) = parse(address, true)?;
         let socket = match options.use_fd {
             Some(fd) => {
