@@ -2227,8 +2227,8 @@ def has(capability: str) -> bool:
             ``"gssapi"``, ``"draft"``, ``"sp"``, ...
 
     Returns:
-        Whether it is built in. ``vsock``, ``tipc`` and ``sctp`` must also be protocols of this
-        machine's kernel, which is asked once.
+        Whether it is built in. For ``vsock``, ``tipc`` and ``sctp``, the kernel must also make
+        sockets of the protocol for this process now.
 
     Example:
         >>> zmq.has("curve"), zmq.has("gssapi")

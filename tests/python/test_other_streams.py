@@ -1,6 +1,9 @@
 """Addresses of vsock, tipc and sctp. What needs a kernel with these protocols is in the folder `kernel`."""
 
+import platform
 import socket
+import subprocess
+import sys
 
 import pytest
 
@@ -65,3 +68,60 @@ def test_they_are_capabilities_if_the_kernel_has_them(zmq, scheme, family):
         assert not zmq.has(scheme)
     else:
         assert zmq.has(scheme)
+
+
+# A sandbox like those of containers: the system refuses sockets of vsock, as if they were not allowed to this process.
+SANDBOX = """
+import ctypes, errno, platform, socket, struct, sys
+number = {"x86_64": 41, "aarch64": 198}[platform.machine()]
+refused = 0x50000 | errno.EPERM
+program = b"".join(
+    struct.pack("HBBI", *step)
+    for step in [
+        (0x20, 0, 0, 0), (0x15, 0, 3, number),
+        (0x20, 0, 0, 16), (0x15, 0, 1, socket.AF_VSOCK),
+        (6, 0, 0, refused), (6, 0, 0, 0x7FFF0000),
+    ]
+)
+steps = ctypes.create_string_buffer(program)
+filter = struct.pack("HxxxxxxP", len(program) // 8, ctypes.addressof(steps))
+libc = ctypes.CDLL(None, use_errno=True)
+assert libc.prctl(38, 1, 0, 0, 0) == 0, "no new privileges"
+assert libc.prctl(22, 2, ctypes.c_char_p(filter), 0, 0) == 0, "the filter"
+import zeroxide as zmq
+with zmq.Context() as context, context.socket(zmq.PUSH) as push:
+    try:
+        push.connect("vsock://2:5999")
+    except zmq.ZMQError as error:
+        print(zmq.has("vsock"), errno.errorcode[error.errno], error)
+"""
+
+
+@pytest.mark.skipif(platform.machine() not in ("x86_64", "aarch64"), reason="numbers of calls")
+def test_a_sandbox_without_the_protocol_is_named():
+    run = subprocess.run(
+        [sys.executable, "-c", SANDBOX], capture_output=True, text=True, check=True
+    )
+    assert run.stdout.startswith("False EPERM Operation not permitted: vsock://2:5999"), run
+
+
+# The limit leaves no descriptor for a socket.
+FULL = """
+import os, resource, sys
+import zeroxide as zmq
+scheme = sys.argv[1]
+free = os.open("/dev/null", os.O_RDONLY)
+os.close(free)
+limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+resource.setrlimit(resource.RLIMIT_NOFILE, (free, limits[1]))
+full = zmq.has(scheme)
+resource.setrlimit(resource.RLIMIT_NOFILE, limits)
+print(full == zmq.has(scheme))
+"""
+
+
+@pytest.mark.parametrize("scheme", ["vsock", "tipc", "sctp"])
+def test_the_kernel_can_be_asked_without_a_free_descriptor(scheme):
+    arguments = [sys.executable, "-c", FULL, scheme]
+    run = subprocess.run(arguments, capture_output=True, text=True, check=True)
+    assert run.stdout == "True\n", run

@@ -6,9 +6,9 @@ use zeroxide_proto::wires::WIRES;
 use crate::transports;
 
 /// Whether a transport, a security mechanism or a wire protocol can be used, by its name in lower case. Transports that
-/// need a protocol of the kernel, which are `vsock`, `tipc` and `sctp`, can be used if this machine's kernel has it. It
-/// is asked once. ZMTP is always there, and has no such name. `draft` stands for the socket types that are drafts in libzmq, and `sp`
-/// for the scalability protocols of nanomsg and nng. Both are always built in.
+/// need a protocol of the kernel, which are `vsock`, `tipc` and `sctp`, can be used if the kernel makes sockets of it for
+/// this process now. ZMTP is always there, and has no such name. `draft` stands for the socket types that are drafts in
+/// libzmq, and `sp` for the scalability protocols of nanomsg and nng. Both are always built in.
 /// [`Context::has`](crate::Context::has) also knows those that were added to a context.
 pub fn has(capability: &str) -> bool {
     let is_draft = capability == "draft";

@@ -35,7 +35,6 @@ use std::fmt;
 use std::io;
 use std::net::SocketAddr;
 use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
-use std::sync::OnceLock;
 
 use socket2::{Domain, Protocol, SockAddr, SockRef, Socket, Type};
 use zeroxide_proto::endpoint::Endpoint;
@@ -63,7 +62,7 @@ pub(crate) trait ByteTransport: Send + Sync {
         self.scheme()
     }
 
-    /// Whether the kernel of this machine has its protocol.
+    /// Whether the kernel of this machine makes sockets of its protocol.
     fn is_in_kernel(&self) -> bool {
         true
     }
@@ -418,33 +417,18 @@ fn set_buffers(socket: &Socket, options: &Options) -> io::Result<()> {
     Ok(())
 }
 
-/// Whether the kernel can make stream sockets of a protocol. It is asked until it has answered once, because a process
-/// without free descriptors gets no answer.
-fn is_in_kernel(known: &OnceLock<bool>, domain: Domain, protocol: Option<Protocol>) -> bool {
-    if let Some(known) = known.get() {
-        return *known;
-    }
-    match new_stream(domain, protocol) {
-        Err(error) if !kernel::is_unknown_family(&error) => false,
-        made => *known.get_or_init(|| made.is_ok()),
-    }
-}
-
-/// Checks that the kernel has a protocol, so that a connect without it fails at once. An attempt would be repeated
-/// forever.
+/// Checks that the kernel can make stream sockets of a protocol, so that a connect without it fails at once. An attempt
+/// would be repeated forever.
 ///
 /// # Errors
-/// `NoProtocol` if it has not.
+/// `NoProtocol` if the kernel lacks it, or the system's error, as in a sandbox that forbids it.
 fn check_family(domain: Domain, protocol: Option<Protocol>, name: &str) -> Result<()> {
-    match new_stream(domain, protocol) {
-        Err(error) if kernel::is_unknown_family(&error) => Err(without_family(error, name)),
-        // A lack of descriptors, for example, may be over before the first attempt.
-        Ok(_) | Err(_) => Ok(()),
+    let made = Socket::new_raw(domain, Type::STREAM.cloexec(), protocol);
+    match made.map_err(|error| without_family(error, name)) {
+        // The kernel has looked for the protocol before, and the lack may be over before the first attempt.
+        Err(error) if error.is_exhausted() => Ok(()),
+        made => made.map(drop),
     }
-}
-
-fn new_stream(domain: Domain, protocol: Option<Protocol>) -> io::Result<Socket> {
-    Socket::new_raw(domain, Type::STREAM.cloexec(), protocol)
 }
 
 /// The error for a socket of a protocol that the kernel may lack.

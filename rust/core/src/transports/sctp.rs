@@ -1,7 +1,6 @@
 //! SCTP: one association per connection, at the addresses that TCP has. The kernel supervises the association.
 
 use std::os::fd::BorrowedFd;
-use std::sync::OnceLock;
 
 use socket2::{Domain, Protocol};
 use zeroxide_proto::socket_type::SocketType;
@@ -24,8 +23,7 @@ impl ByteTransport for Sctp {
     }
 
     fn is_in_kernel(&self) -> bool {
-        static KNOWN: OnceLock<bool> = OnceLock::new();
-        super::is_in_kernel(&KNOWN, Domain::IPV4, Some(Protocol::SCTP))
+        check_family(Domain::IPV4, Some(Protocol::SCTP), "SCTP").is_ok()
     }
 
     fn check(&self, address: &str, socket: SocketType, bind: bool) -> Result<()> {

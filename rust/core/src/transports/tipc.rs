@@ -3,8 +3,6 @@
 //! A service is a number (the type), and its instances are numbers, too. A program binds to instances, and another one
 //! connects to an instance, wherever it is. The kernel supervises its links, and notices that a node has ended.
 
-use std::sync::OnceLock;
-
 use socket2::SockAddr;
 use zeroxide_proto::socket_type::SocketType;
 
@@ -25,8 +23,7 @@ impl ByteTransport for Tipc {
     }
 
     fn is_in_kernel(&self) -> bool {
-        static KNOWN: OnceLock<bool> = OnceLock::new();
-        super::is_in_kernel(&KNOWN, tipc::domain(), None)
+        check_family(tipc::domain(), None, "TIPC").is_ok()
     }
 
     fn check(&self, address: &str, _: SocketType, bind: bool) -> Result<()> {

@@ -3,8 +3,6 @@
 //! A machine has a number, the context identifier: 2 is the host, and 1 is the own machine. The kernel notices that a
 //! machine has ended, so its silence means nothing.
 
-use std::sync::OnceLock;
-
 use socket2::{Domain, SockAddr};
 use zeroxide_proto::socket_type::SocketType;
 
@@ -27,8 +25,7 @@ impl ByteTransport for Vsock {
     }
 
     fn is_in_kernel(&self) -> bool {
-        static KNOWN: OnceLock<bool> = OnceLock::new();
-        super::is_in_kernel(&KNOWN, Domain::VSOCK, None)
+        check_family(Domain::VSOCK, None, "vsock").is_ok()
     }
 
     fn check(&self, address: &str, _: SocketType, bind: bool) -> Result<()> {
