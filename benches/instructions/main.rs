@@ -180,7 +180,7 @@ fn frames(engine: &mut Engine) -> usize {
     let mut frame = Frame::new();
     loop {
         if !engine.poll_small(&mut frame) {
-            match engine.poll_event() {
+            match engine.poll_any_event() {
                 None => return count,
                 Some(Event::Frame(next)) => frame = next,
                 Some(_) => continue,

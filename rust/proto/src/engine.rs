@@ -16,7 +16,7 @@ use crate::socket_type::SocketType;
 use crate::wires::{self, Form, Mapping};
 use bytes::Bytes;
 use handshake::Negotiation;
-use heartbeat::Heartbeat;
+use heartbeat::{Heartbeat, earlier};
 use stall::Stall;
 use std::collections::{TryReserveError, VecDeque};
 use std::io::IoSlice;
@@ -452,17 +452,20 @@ impl Engine {
     }
 
     /// Like [`poll_event`](Engine::poll_event), but decodes directly into `frame`, if the next event is a small frame.
-    /// Otherwise returns false, and the caller uses `poll_event`.
+    /// Otherwise returns false, and the caller uses [`poll_any_event`](Engine::poll_any_event).
     #[inline]
     pub fn poll_small(&mut self, frame: &mut Frame) -> bool {
         self.events.is_empty() && self.decoder.decode_small(frame)
     }
 
-    fn poll_any_event(&mut self) -> Option<Event> {
+    /// Like [`poll_event`](Engine::poll_event), after [`poll_small`](Engine::poll_small) has returned false.
+    pub fn poll_any_event(&mut self) -> Option<Event> {
         if !self.events.is_empty() {
             return self.events.pop_front();
         }
         match self.state {
+            // Nothing has arrived since the last call. A driver asks before each read, too.
+            State::Traffic if self.dry && !self.eof => None,
             State::Traffic => self.poll_traffic(),
             _ => None,
         }
@@ -540,13 +543,8 @@ impl Engine {
         match self.state {
             State::Closed => None,
             State::Traffic => {
-                let timers = [
-                    self.heartbeat.poll_timeout(),
-                    self.watch.poll_timeout(),
-                    self.stall.poll_timeout(),
-                    self.trim_at,
-                ];
-                timers.into_iter().flatten().min()
+                let peer = earlier(self.heartbeat.poll_timeout(), self.watch.poll_timeout());
+                earlier(peer, earlier(self.stall.poll_timeout(), self.trim_at))
             }
             _ => self.handshake_deadline,
         }

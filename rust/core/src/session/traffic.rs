@@ -183,7 +183,7 @@ impl Session {
                 return Decoded::Stalled;
             }
             if !up.engine.poll_small(&mut frame) {
-                match up.engine.poll_event() {
+                match up.engine.poll_any_event() {
                     None => return Decoded::Starved,
                     Some(Event::Closed(reason)) => return Decoded::Closed(reason),
                     Some(Event::Frame(next)) => frame = next,

@@ -98,7 +98,16 @@ impl Heartbeat {
     /// When [`handle_timeout`](Heartbeat::handle_timeout) is due.
     pub(super) fn poll_timeout(&self) -> Option<Instant> {
         let ttl = self.ttl.map(|(deadline, _)| deadline);
-        [self.ping, self.timeout, ttl].into_iter().flatten().min()
+        earlier(earlier(self.ping, self.timeout), ttl)
+    }
+}
+
+/// The earlier of two deadlines, if there are any. A thread that reads for itself asks for all of them twice per read,
+/// and the minimum of an iterator over them took three times as many instructions.
+pub(super) fn earlier(one: Option<Instant>, other: Option<Instant>) -> Option<Instant> {
+    match (one, other) {
+        (Some(one), Some(other)) => Some(one.min(other)),
+        (one, other) => one.or(other),
     }
 }
 
