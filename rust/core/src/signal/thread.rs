@@ -1,9 +1,9 @@
 //! A thread that waits: its parker, and the wake-ups that it has yet to give to other threads.
 
 use std::cell::RefCell;
-use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::{Arc, OnceLock};
+use std::{io, mem};
 
 use zeroxide_queue::parker::{On, Parker, System};
 
@@ -141,7 +141,10 @@ impl Scope {
     }
 
     fn leave(self) -> Wakes {
-        take()
+        let wakes = take();
+        // Nothing is collected any more, so another look at the thread's variable would find nothing.
+        mem::forget(self);
+        wakes
     }
 }
 
