@@ -155,14 +155,20 @@ impl Frame {
     }
 }
 
-/// The labels of a part, if it is a frame that has some.
+/// The part, if it is a frame.
 #[inline]
-pub(crate) fn labels_of(part: &Bound<'_, PyAny>) -> Option<Box<Labels>> {
+pub(crate) fn frame_of<'a>(part: &'a Bound<'_, PyAny>) -> Option<&'a Frame> {
     // Most parts are `bytes`, and the comparison with their type is the cheaper one.
     if part.is_exact_instance_of::<PyBytes>() {
         return None;
     }
-    part.cast::<Frame>().ok()?.get().labels()
+    part.cast::<Frame>().ok().map(Bound::get)
+}
+
+/// The labels of a part, if it is a frame that has some.
+#[inline]
+pub(crate) fn labels_of(part: &Bound<'_, PyAny>) -> Option<Box<Labels>> {
+    frame_of(part)?.labels()
 }
 
 /// A tracker for `release`, if there is something to wait for; otherwise the one that is done.

@@ -6,7 +6,7 @@ use pyo3::types::{PyList, PyTuple};
 use zeroxide::{Frame as CoreFrame, Message};
 
 use crate::buffer;
-use crate::frame::{Frame, labels_of};
+use crate::frame::{frame_of, labels_of};
 use crate::labels::label;
 
 /// A message of a batch.
@@ -35,9 +35,9 @@ pub(crate) fn message_of(py: Python<'_>, message: &Bound<'_, PyAny>) -> PyResult
 }
 
 fn part_of(data: &Bound<'_, PyAny>) -> PyResult<CoreFrame> {
-    match data.cast::<Frame>() {
-        Ok(frame) => frame.get().body(),
-        Err(_) => buffer::copied(data),
+    match frame_of(data) {
+        Some(frame) => frame.body(),
+        None => buffer::copied(data),
     }
 }
 

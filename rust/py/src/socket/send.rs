@@ -14,7 +14,7 @@ use crate::begun::{self, Begun};
 use crate::blocking::{self, Step, retry};
 use crate::buffer::{self, reclaim};
 use crate::error::{not_now, raise, raise_of};
-use crate::frame::{Frame, labels_of, tracker_for};
+use crate::frame::{frame_of, labels_of, tracker_for};
 use crate::installed::installed;
 use crate::labels::{self, Labels, label};
 
@@ -453,8 +453,7 @@ impl Socket {
         copy: bool,
         track: bool,
     ) -> PyResult<(CoreFrame, Option<Py<PyAny>>)> {
-        if let Ok(frame) = data.cast::<Frame>() {
-            let frame = frame.get();
+        if let Some(frame) = frame_of(data) {
             let tracker = frame.tracker_of(py);
             if track && tracker.is_none() {
                 return Err(PyValueError::new_err("Not a tracked message"));
