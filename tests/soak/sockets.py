@@ -88,7 +88,7 @@ def run(
     least: int = 8,
     patience: float = 60,
 ) -> tuple[list[Sample], Counter[str]]:
-    """Runs rounds of all loads for this long, and at least so many. Returns a sample of each round, and the rounds of each
+    """Runs rounds of all loads for this long, and `least` of them at any rate. Returns a sample of each round, and the rounds of each
     load.
 
     Raises:
