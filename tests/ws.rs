@@ -455,5 +455,8 @@ fn mistakes_are_errors_of_bind_and_connect() {
     let stream = socket(&context, Stream);
     let error = stream.connect("ws://127.0.0.1:80").unwrap_err();
     assert_eq!(error.kind(), ErrorKind::IncompatibleProtocol);
-    assert!(error.to_string().contains("use tcp, ipc, tls+tcp"), "{error}");
+    assert!(
+        error.to_string().contains("use tcp, ipc, tls+tcp"),
+        "{error}"
+    );
 }
