@@ -127,7 +127,7 @@ impl Req {
         }
     }
 
-    /// Reads all that a peer sent before it left, because a reply among that counts. Of the others, only some messages
+    /// Reads everything that a peer sent before it left, because the reply may be there. Of the others, only some messages
     /// are read: a peer that sends all the time would keep the call from ending.
     fn take_in_last(&mut self, pipes: &mut PipeSet, id: PipeId) {
         for _ in 0..pipes.queued_in(id) {
