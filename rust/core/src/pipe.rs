@@ -369,7 +369,7 @@ impl Pipe {
         // As in `wait_for_room`.
         fence(Ordering::SeqCst);
         if self.has_room() {
-            self.own().wants_room.disarm();
+            // The bell stays armed: another thread may sleep because of what an earlier look has found.
             self.room = Room::Left;
             return true;
         }
@@ -423,7 +423,7 @@ impl Pipe {
         let is_low = queued <= hwm - hwm.div_ceil(2);
         let bytes = self.far().counts.bytes_read.load(Ordering::Relaxed) - full_at;
         if hwm == 0 || is_low || (queued < hwm && bytes >= ROOM_BYTES) {
-            self.own().wants_room.disarm();
+            // The bell stays armed, as in `check_write_bytes`.
             self.room = Room::Left;
             return true;
         }
@@ -596,7 +596,6 @@ impl Pipe {
     #[inline]
     pub fn check_read(&mut self) -> bool {
         if let Some(slot) = &self.far().slot {
-            slot.bell.disarm();
             if lock(&slot.newest).is_some() {
                 return true;
             }

@@ -58,8 +58,8 @@ impl Doorbell {
         }
     }
 
-    /// Reader: announces that it is about to sleep. It must look for messages once more before sleeping, and
-    /// [`disarm`](Self::disarm) the bell if there are any.
+    /// Reader: announces that it is about to sleep. It must look for messages once more before sleeping. If there are any,
+    /// it may [`disarm`](Self::disarm) the bell, unless another thread may sleep because of an earlier look.
     #[inline]
     pub fn arm(&self) {
         // Release pairs with `ring`, for the state that the reader prepared for its wake-up. The rest is up to the

@@ -350,8 +350,9 @@ impl<T> Consumer<T> {
     /// Announces sleep. `true` means that nothing is published, and the next flush will tell the producer to wake us.
     /// `false` means that there is something to read, or the producer has closed, so stay awake.
     ///
-    /// A flush during a `sleep` that returns `false` may still request a wake-up: there may be one wake-up too many,
-    /// but never one too few.
+    /// After a `sleep` that returns `false`, a flush may still request a wake-up: there may be one wake-up too many, but
+    /// never one too few. Several threads may use this end one after the other, and a thread that sleeps after its own
+    /// call relies on that request when the others only look.
     #[must_use = "false means that the consumer must stay awake"]
     pub fn sleep(&mut self) -> bool {
         if self.popped != self.available {
@@ -361,11 +362,8 @@ impl<T> Consumer<T> {
         side.doorbell.arm();
         // The check after arming, without which a wake-up could be lost: see the module `doorbell`. Relaxed, because
         // items are read only after a prefetch.
-        if side.published.load(Ordering::Relaxed) == self.available {
-            return true;
-        }
-        side.doorbell.disarm();
-        false
+        // The bell stays armed in either case, because it may be that of another thread that sleeps.
+        side.published.load(Ordering::Relaxed) == self.available
     }
 
     /// Whether the producer has closed and everything has been popped, so that nothing will follow.

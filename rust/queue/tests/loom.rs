@@ -51,6 +51,11 @@ fn one_wake_per_sleep_again_and_again() {
 }
 
 #[test]
+fn a_look_leaves_the_wake_to_a_sleeper() {
+    check_up_to(3, scenarios::a_look_leaves_the_wake_to_a_sleeper);
+}
+
+#[test]
 fn rollback_is_invisible() {
     check_all(|| scenarios::rollback_is_invisible(1, 4));
 }

@@ -346,6 +346,11 @@ mod on_real_threads {
     }
 
     #[test]
+    fn a_look_leaves_the_wake_to_a_sleeper() {
+        (0..200).for_each(|_| scenarios::a_look_leaves_the_wake_to_a_sleeper());
+    }
+
+    #[test]
     fn rollback_is_invisible() {
         for taken_back in [0, 1, 15, 16, 17, 272, 1000] {
             for kept in [0, 1, 15, 16, 17, 100, 287, 288, 289, 560] {

@@ -189,6 +189,41 @@ pub fn one_wake_per_sleep(total: usize) {
     assert!(consumer.is_finished());
 }
 
+/// Two threads share the reading end. One of them looks and reads nothing, which does not take the wake-up from the other
+/// one, which sleeps.
+pub fn a_look_leaves_the_wake_to_a_sleeper() {
+    let (mut producer, consumer) = spsc::channel();
+    let consumer = Arc::new(Mutex::new(consumer));
+    let bell = Arc::new((Mutex::new(false), Condvar::new()));
+    let reader = thread::spawn({
+        let (consumer, bell) = (consumer.clone(), bell.clone());
+        move || {
+            loop {
+                let mut locked = consumer.lock().unwrap();
+                let (value, asleep) = (locked.pop(), locked.sleep());
+                drop(locked);
+                if let Some(value) = value {
+                    return value;
+                }
+                let mut sounded = bell.0.lock().unwrap();
+                while asleep && !*sounded {
+                    sounded = wait(&bell.1, sounded);
+                }
+            }
+        }
+    });
+    let other = thread::spawn(move || {
+        let _ = consumer.lock().unwrap().sleep();
+    });
+    producer.push(7);
+    if producer.flush() {
+        *bell.0.lock().unwrap() = true;
+        bell.1.notify_one();
+    }
+    assert_eq!(reader.join().unwrap(), 7);
+    other.join().unwrap();
+}
+
 /// A value that is rolled back is never seen, however many chunks it spans, and its slot is reused.
 pub fn rollback_is_invisible(kept: usize, taken_back: usize) {
     let (mut producer, consumer) = spsc::channel();
