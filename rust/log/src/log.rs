@@ -399,8 +399,9 @@ impl Log {
 
     /// Drops a group, which then delays retention no more. False if there is no such group.
     pub fn drop_group(&mut self, group: &str) -> bool {
-        self.has_unsaved = true;
-        self.groups.remove(group).is_some()
+        let existed = self.groups.remove(group).is_some();
+        self.has_unsaved |= existed;
+        existed
     }
 
     /// The groups and their positions.

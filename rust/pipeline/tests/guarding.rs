@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use peer::{LONG, Peer, append, batch, collector, config, encode, hello, publish, stage};
 use zeroxide::{AllowList, Frame, Message, Value, curve_keypair, ids};
+use zeroxide_log::MAX_NAMES;
 use zeroxide_pipeline::collector::{Collector, Config, Grant, Grants, Role, Security};
 use zeroxide_pipeline::wire::{Code, Reply, Request};
 
@@ -83,6 +84,47 @@ fn batches_and_sessions_have_limits() {
     );
     assert_eq!(peer.append("a", 1, 0, &["small"]), (0, Some(0)));
     assert_eq!(peer.stat("too-many"), 1);
+}
+
+#[test]
+fn groups_have_a_limit_and_a_dropped_one_makes_room() {
+    let (dir, collector) = collector();
+    let mut peer = Peer::of(&collector);
+    let commit = |group: String| Request::Commit {
+        group,
+        offset: 0,
+        generation: 0,
+    };
+    let mut refused = 0;
+    for first in (0..=MAX_NAMES).step_by(100) {
+        let groups = first..first + 100;
+        for at in groups.clone() {
+            peer.send(commit(format!("group {at}")));
+        }
+        for _ in groups {
+            match peer.recv().1 {
+                Reply::Committed => assert_eq!(refused, 0),
+                Reply::Refused { code, .. } => {
+                    assert_eq!(code, Code::TooMany);
+                    refused += 1;
+                }
+                reply => panic!("{reply:?}"),
+            }
+        }
+    }
+    assert_eq!((refused, peer.stat("too-many")), (100, 100));
+    assert_eq!(peer.ask(commit("group 0".to_owned())), Reply::Committed);
+    collector.close().unwrap();
+
+    let collector = Collector::start(config(dir.path())).unwrap();
+    let mut peer = Peer::of(&collector);
+    let other = || commit("other".to_owned());
+    assert_eq!(peer.refused(other()).0, Code::TooMany);
+    let drop = Request::DropGroup {
+        group: "group 0".to_owned(),
+    };
+    assert_eq!(peer.ask(drop), Reply::Dropped { existed: true });
+    assert_eq!(peer.ask(other()), Reply::Committed);
 }
 
 #[test]
