@@ -500,6 +500,19 @@ fn the_wire_protocol_is_chosen_once_and_first() {
     assert_eq!(req.wire_protocol().unwrap(), 1);
     assert_eq!(req.socket_type(), Req);
     assert_eq!(req.get_int(ids::TYPE).unwrap(), 3);
+    for (id, name, value) in [
+        (ids::ROUTING_ID, "ROUTING_ID", "name"),
+        (ids::METADATA, "METADATA", "X-a:b"),
+    ] {
+        let named = socket(&context, Req);
+        named.set_option(id, &Value::from(value)).unwrap();
+        let text = format!("{name} has no effect");
+        refused(&named, ids::WIRE_PROTOCOL, 1, &text);
+        assert_eq!(named.wire_protocol().unwrap(), 0);
+    }
+    let inverted = socket(&context, Sub);
+    inverted.set_invert_matching(true).unwrap();
+    inverted.set_wire_protocol(1).unwrap();
     refused(&req, ids::WIRE_PROTOCOL, 0, "cannot return to ZMTP");
     refused(
         &req,

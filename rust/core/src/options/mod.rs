@@ -187,6 +187,8 @@ pub struct Options {
     pub max_msg_size: Option<u64>,
     /// WIRE_PROTOCOL: the number of a [`WireSpec`](zeroxide_proto::wires::WireSpec).
     pub wire_protocol: i32,
+    /// The options that were set although only the standard wire protocol may carry them.
+    pub(crate) of_standard: Vec<i32>,
     /// RESEND_IVL: the time after which a request over SP is sent again; `None` = never.
     pub resend_ivl: Option<Duration>,
     /// SURVEY_TIMEOUT: the time in which the answers to a survey are received; `None` = no limit.
@@ -300,6 +302,7 @@ impl Options {
             max_lag: None,
             max_msg_size: None,
             wire_protocol: socket_type.wire(),
+            of_standard: Vec::new(),
             resend_ivl: Some(RESEND_IVL),
             survey_timeout: Some(SURVEY_TIMEOUT),
             max_ttl: MAX_TTL,
@@ -363,7 +366,11 @@ impl Options {
     /// `Invalid` if it cannot be written, or the value is not allowed.
     pub(crate) fn set_row(&mut self, row: &OptionRow, value: &Value) -> Result<()> {
         row.check(value)?;
-        row.access.write(row, self, value)
+        row.access.write(row, self, value)?;
+        if row.of_standard && !self.of_standard.contains(&row.id) {
+            self.of_standard.push(row.id);
+        }
+        Ok(())
     }
 
     /// Whether CONFLATE has an effect on the messages that the socket sends, and on those that it receives. The other

@@ -215,7 +215,7 @@ impl Options {
             return Ok(());
         }
         let text = format!(
-            "TCP_ACCEPT_FILTER chooses connections by their IP addresses, which {scheme} does not: leave it out, or use tcp"
+            "TCP_ACCEPT_FILTER admits connections by IP address, and {scheme} has no such connections: leave it out, or use tcp"
         );
         Err(Error::with(ErrorKind::Invalid, text))
     }

@@ -19,7 +19,7 @@ use super::spiller::Spiller;
 use super::totals::Totals;
 use crate::error::{Error, ErrorKind, Result};
 use crate::json::Json;
-use crate::options::Options;
+use crate::options::{OptionRow, Options};
 use crate::pace::{Rhythm, Waiting};
 use crate::patterns::{Counters, Pattern, PatternSpec, PipeSet};
 use crate::pipe::{Line, PipeId};
@@ -209,6 +209,9 @@ impl Core {
             return invalid(
                 "WIRE_PROTOCOL must be set before the first bind, connect or subscribe".to_owned(),
             );
+        }
+        for id in &state.options.of_standard {
+            spec.check_option(OptionRow::find(*id)?)?;
         }
         // It is set only here, under the lock.
         let _ = self.over_other.set(spec);
