@@ -73,6 +73,7 @@ scenarios! {
         both_directions
         one_of_two_senders_closes
         a_full_pipe
+        a_pipe_full_of_bytes
         two_receivers
         poll_beside_receive
         coming_and_going;
@@ -80,6 +81,7 @@ scenarios! {
         connect_and_bind
         both_directions
         a_full_connection
+        a_connection_full_of_bytes
         term_lingers
         term_lingers_for_a_while
         a_peer_goes

@@ -5,7 +5,7 @@ use zeroxide::{Context, ErrorKind, Events, SocketType, Wait};
 
 use SocketType::{Dealer, Pair, Pull, Push};
 
-use super::{Received, join, message, narrow, receive, send_all, sending, socket};
+use super::{Received, join, message, narrow, narrow_in_bytes, receive, send_all, sending, socket};
 
 const NAME: &str = "inproc://a";
 
@@ -81,6 +81,21 @@ pub fn a_full_pipe() {
     push.connect(NAME).unwrap();
     let senders = [sending(&push, 0, 4), sending(&push, 1, 4)];
     assert_eq!(receive(&pull, 8).next, [4, 4, 0, 0]);
+    join(senders);
+    drop((pull, push));
+    context.term().unwrap();
+}
+
+/// The same with limits in bytes. Their half is not a number of whole messages.
+pub fn a_pipe_full_of_bytes() {
+    let context = Context::new();
+    let (pull, push) = (socket(&context, Pull), socket(&context, Push));
+    push.set_sndhwm(0).unwrap();
+    narrow_in_bytes(&pull, 3, 2);
+    pull.bind(NAME).unwrap();
+    push.connect(NAME).unwrap();
+    let senders = [sending(&push, 0, 6), sending(&push, 1, 6)];
+    assert_eq!(receive(&pull, 12).next, [6, 6, 0, 0]);
     join(senders);
     drop((pull, push));
     context.term().unwrap();

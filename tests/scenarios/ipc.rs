@@ -7,7 +7,9 @@ use zeroxide::{Context, ErrorKind, Message, Socket, SocketType, Wait};
 
 use SocketType::{Pair, Pull, Push};
 
-use super::{Received, inproc, ipc, join, narrow, receive, send_all, sending, socket};
+use super::{
+    Received, inproc, ipc, join, narrow, narrow_in_bytes, receive, send_all, sending, socket,
+};
 
 /// Connects before or after the bind: then the first attempt fails, and the next one follows after a while.
 pub fn connect_and_bind() {
@@ -48,6 +50,10 @@ fn large(number: u8) -> Message {
 
 fn has_little_room(socket: &Socket) {
     narrow(socket);
+    has_little_room_in_the_kernel(socket);
+}
+
+fn has_little_room_in_the_kernel(socket: &Socket) {
     socket.set_sndbuf(Some(4096)).unwrap();
     socket.set_rcvbuf(Some(4096)).unwrap();
 }
@@ -58,14 +64,33 @@ pub fn a_full_connection() {
     let (pull, push) = (socket(&context, Pull), socket(&context, Push));
     has_little_room(&pull);
     has_little_room(&push);
+    pass_large(context, pull, push, 6);
+}
+
+/// The same with limits in bytes, on both wire protocols. Half of a limit is not a number of whole messages.
+pub fn a_connection_full_of_bytes() {
+    for wire in [0, 1] {
+        let context = Context::new();
+        let (pull, push) = (socket(&context, Pull), socket(&context, Push));
+        for socket in [&pull, &push] {
+            socket.set_wire_protocol(wire).unwrap();
+            narrow_in_bytes(socket, 3, LARGE);
+            has_little_room_in_the_kernel(socket);
+        }
+        pass_large(context, pull, push, 12);
+    }
+}
+
+/// Sends this many large messages in another thread, while this one receives them.
+fn pass_large(context: Context, pull: Socket, push: Socket, count: u8) {
     pull.bind(&ipc()).unwrap();
     push.connect(&ipc()).unwrap();
     let sender = spawn("sender", move || {
-        for number in 0..6 {
+        for number in 0..count {
             push.send(large(number), Wait::Forever).unwrap();
         }
     });
-    for number in 0..6 {
+    for number in 0..count {
         let received = pull.recv(Wait::Forever).unwrap();
         assert_eq!(received.head().as_slice(), [number; LARGE]);
     }

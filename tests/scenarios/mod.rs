@@ -101,6 +101,18 @@ fn narrow(socket: &Socket) {
     socket.set_rcvhwm(1).unwrap();
 }
 
+/// The bytes that a part counts in addition to its own.
+const PART: usize = 72;
+
+/// A pipe is full with this many messages of this size, by their bytes.
+fn narrow_in_bytes(socket: &Socket, messages: usize, size: usize) {
+    socket.set_sndhwm(0).unwrap();
+    socket.set_rcvhwm(0).unwrap();
+    let bytes = messages * (size + PART);
+    socket.set_sndhwm_bytes(bytes).unwrap();
+    socket.set_rcvhwm_bytes(bytes).unwrap();
+}
+
 fn join(threads: impl IntoIterator<Item = JoinHandle<()>>) {
     threads
         .into_iter()
