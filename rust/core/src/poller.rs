@@ -4,7 +4,7 @@ use std::io;
 use std::os::fd::RawFd;
 use std::time::Instant;
 
-use crate::error::Result;
+use crate::error::{ErrorKind, Result};
 use crate::signal::Vigil;
 use crate::socket::{Events, Socket};
 use crate::sys::clock;
@@ -70,6 +70,9 @@ pub fn poll(items: &mut [PollItem<'_>], deadline: Option<Instant>) -> Result<usi
         })?;
         if ready > 0 || deadline.is_some_and(|at| at <= clock::now()) {
             return Ok(ready);
+        }
+        if sys_poll::is_alarmed() {
+            return Err(ErrorKind::Interrupted.into());
         }
         if fds.is_empty() {
             vigil.wait(deadline)?;

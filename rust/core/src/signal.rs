@@ -131,6 +131,15 @@ impl Signal {
         self.waiters.has_any() || self.has_descriptor()
     }
 
+    /// Whether a call has to end that was woken and found nothing. It may be woken again and again, so that its next wait
+    /// would end before it looks at the time or the alarm.
+    pub(crate) fn must_end(deadline: Option<Instant>) -> Option<Woken> {
+        if deadline.is_some_and(|at| at <= clock::now()) {
+            return Some(Woken::TimedOut);
+        }
+        poll::is_alarmed().then_some(Woken::Interrupted)
+    }
+
     /// Waits until the ticket is stale.
     pub(crate) fn wait(&self, ticket: u32, deadline: Option<Instant>) -> Woken {
         let Some(alarm) = poll::alarm() else {
@@ -295,6 +304,21 @@ mod tests {
 
     use super::*;
     use crate::sys::wake_fd::WakeFd;
+
+    #[test]
+    fn a_call_that_is_woken_all_the_time_must_end_by_its_deadline_or_the_alarm() {
+        let soon = clock::now() + Duration::from_secs(1000);
+        assert_eq!(Signal::must_end(None), None);
+        assert_eq!(Signal::must_end(Some(soon)), None);
+        assert_eq!(Signal::must_end(Some(clock::now())), Some(Woken::TimedOut));
+        let alarm = WakeFd::new().unwrap();
+        interrupted_by(alarm.as_fd(), || {
+            assert_eq!(Signal::must_end(Some(soon)), None);
+            alarm.signal();
+            assert_eq!(Signal::must_end(Some(soon)), Some(Woken::Interrupted));
+        });
+        assert_eq!(Signal::must_end(None), None);
+    }
 
     #[test]
     fn deferred_wake_ups_are_delivered_once() {

@@ -64,7 +64,7 @@ pub use crate::socket::binding::{Attempt, SocketInternals};
 use crate::socket::calls::Source;
 pub use crate::socket::calls::{Receipt, Receipts};
 pub use crate::socket::contexts::SocketContext;
-use crate::socket::core::{Core, State};
+use crate::socket::core::{Core, Locked, State};
 pub use crate::socket::events::Events;
 pub use crate::socket::explain::Direction;
 pub use crate::socket::flush::FlushError;
@@ -316,35 +316,60 @@ impl Socket {
     ) -> Result<T> {
         let core = self.core();
         let mut message = Message::new();
-        let mut deadline = None;
-        let mut timeout = None;
-        let mut came_in = None;
         loop {
             let ticket = core.signal.ticket();
-            let outlook;
-            {
-                let mut state = core.lock();
-                core.check_open()?;
-                if let Some(id) = came_in.take() {
-                    core.note_came_in(&mut state, id);
+            let mut state = core.lock();
+            core.check_open()?;
+            match core.recv_now(&mut state, &mut message) {
+                Ok(source) => return Ok(finish(&mut state, message, source)),
+                Err(error) if error.kind() != ErrorKind::Again => return Err(error),
+                Err(_) if wait == Wait::Dont && core.take_in(&state) => {}
+                Err(error) if wait == Wait::Dont => return Err(error),
+                Err(_) => {
+                    let (mut state, source) =
+                        self.recv_waiting(state, ticket, &mut message, wait)?;
+                    return Ok(finish(&mut state, message, source));
                 }
-                match core.recv_now(&mut state, &mut message) {
-                    Ok(source) => return Ok(finish(&mut state, message, source)),
-                    Err(error) if error.kind() != ErrorKind::Again => return Err(error),
-                    Err(_) if wait == Wait::Dont && core.take_in(&state) => continue,
-                    Err(error) if wait == Wait::Dont => return Err(error),
-                    Err(_) => {}
-                }
-                if deadline.is_none() {
-                    timeout = state.options.rcvtimeo;
-                    deadline = Some(limit(wait, timeout));
-                }
-                outlook = core.outlook(&mut state);
             }
-            match core.wait_for_message(&outlook, ticket, deadline.flatten()) {
-                Waited::CameIn(id) => came_in = Some(id),
-                Waited::Woken(woken) => outcome(woken)
-                    .map_err(|error| core.explained(error, Direction::Recv, wait, timeout))?,
+        }
+    }
+
+    /// Waits for a message that was not there when the ticket was taken, and receives it into `message`, which is empty.
+    /// Returns with the lock.
+    #[inline(never)]
+    fn recv_waiting<'a>(
+        &'a self,
+        mut state: Locked<'a>,
+        mut ticket: u32,
+        message: &mut Message,
+        wait: Wait,
+    ) -> Result<(Locked<'a>, Source)> {
+        let core = self.core();
+        let timeout = state.options.rcvtimeo;
+        let deadline = limit(wait, timeout);
+        let over = |error| core.explained(error, Direction::Recv, wait, timeout);
+        loop {
+            let outlook = core.outlook(&mut state);
+            drop(state);
+            let waited = core.wait_for_message(&outlook, ticket, deadline);
+            let must_end = match waited {
+                Waited::CameIn(_) | Waited::Woken(Woken::Notified) => Signal::must_end(deadline),
+                Waited::Woken(woken) => return Err(over(ended(woken))),
+            };
+            ticket = core.signal.ticket();
+            state = core.lock();
+            core.check_open()?;
+            if let Waited::CameIn(id) = waited {
+                core.note_came_in(&mut state, id);
+            }
+            match core.recv_now(&mut state, message) {
+                Ok(source) => return Ok((state, source)),
+                Err(error) if error.kind() != ErrorKind::Again => return Err(error),
+                Err(_) => {}
+            }
+            if let Some(woken) = must_end {
+                drop(state);
+                return Err(over(ended(woken)));
             }
         }
     }
@@ -439,15 +464,16 @@ impl Socket {
     /// `Interrupted`, `Terminated`, `NotSocket`.
     pub fn poll(&self, wanted: Events, timeout: Option<Duration>) -> Result<Events> {
         let deadline = timeout.and_then(|timeout| clock::now().checked_add(timeout));
+        let mut end = timeout.filter(Duration::is_zero).map(|_| Woken::TimedOut);
         loop {
             let ticket = self.core().signal.ticket();
             let ready = self.events()?;
             let hit = ready & wanted;
-            if !hit.is_empty() || timeout.is_some_and(|timeout| timeout.is_zero()) {
+            if !hit.is_empty() {
                 return Ok(hit);
             }
-            match self.core().signal.wait(ticket, deadline) {
-                Woken::Notified => {}
+            match end.unwrap_or_else(|| self.core().signal.wait(ticket, deadline)) {
+                Woken::Notified => end = Signal::must_end(deadline),
                 Woken::TimedOut => return Ok(Events::NONE),
                 Woken::Interrupted => return Err(Error::new(ErrorKind::Interrupted)),
             }
@@ -582,9 +608,16 @@ impl Socket {
 fn outcome(woken: Woken) -> Result<()> {
     match woken {
         Woken::Notified => Ok(()),
-        Woken::TimedOut => Err(Error::new(ErrorKind::Again)),
-        Woken::Interrupted => Err(Error::new(ErrorKind::Interrupted)),
+        woken => Err(ended(woken)),
     }
+}
+
+/// The error of a call whose wait has ended without success.
+fn ended(woken: Woken) -> Error {
+    Error::new(match woken {
+        Woken::Interrupted => ErrorKind::Interrupted,
+        Woken::TimedOut | Woken::Notified => ErrorKind::Again,
+    })
 }
 
 /// The point in time until which a call may wait; `None` means forever.

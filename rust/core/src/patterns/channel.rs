@@ -3,7 +3,7 @@
 use zeroxide_proto::message::Message;
 use zeroxide_proto::socket_type::SocketType;
 
-use crate::error::Result;
+use crate::error::{Error, ErrorKind, Result};
 use crate::patterns::pair::Pair;
 use crate::patterns::pipe_set::{DropReason, PipeSet};
 use crate::patterns::{Pattern, PatternSpec, single_part};
@@ -66,8 +66,9 @@ impl Pattern for Channel {
             if message.len() == 1 {
                 return Ok(id);
             }
-            *message = Message::new();
-            pipes.count_drop(id, DropReason::Malformed);
+            if !pipes.drop_read(id, message, DropReason::Malformed) {
+                return Err(Error::new(ErrorKind::Again));
+            }
         }
     }
 

@@ -115,7 +115,10 @@
 //!   not asked again before `readable` or `writable` is called for it.
 //! * A pipe whose far end has closed is read to its end. The socket then detaches it.
 //! * The pattern keeps nothing about a pipe after `detach`. The ids of pipes are not used again.
-//! * A peer may send anything, at any rate: nothing that a pattern keeps may grow without bound because of it.
+//! * A peer may send anything, at any rate: nothing that a pattern keeps may grow without bound because of it, and no call
+//!   may last as long as the peer sends. A pattern that reads messages without returning them reports that with
+//!   [`PipeSet::drop_read`] or [`PipeSet::spend`]. When one of these returns false, the call returns as if there were no
+//!   message.
 //! * The types that a [`TypeFacts`] lists as peers must list it, too. Numbers below 32 are ZeroMQ's.
 //!
 //! # The life of a pipe
@@ -271,6 +274,12 @@ pub trait Pattern: Send {
     /// # Errors
     /// `Again` if there is none; the pattern's own errors otherwise.
     fn recv(&mut self, pipes: &mut PipeSet, message: &mut Message) -> Result<Option<PipeId>>;
+
+    /// Continues what an earlier call did not finish because of [`PipeSet::spend`]. This is for patterns that read messages
+    /// without being asked to receive.
+    fn go_on(&mut self, pipes: &mut PipeSet) {
+        let _ = pipes;
+    }
 
     /// Whether [`send`](Self::send) would not return `Again`, for POLLOUT.
     fn can_send(&mut self, pipes: &mut PipeSet) -> bool;

@@ -58,7 +58,8 @@ impl Notices {
     /// is at most one of them to remember, however often the peer reconnects.
     pub(super) fn disconnected(&mut self, pipes: &mut PipeSet, table: &RouterTable, id: PipeId) {
         if self.announced.remove(id) {
-            while let Some(chunk) = pipes.read(id) {
+            for _ in 0..pipes.queued_in(id) {
+                let Some(chunk) = pipes.read(id) else { break };
                 self.pending.push_back((named(table, id, chunk), id));
             }
             self.push_end(table, id);

@@ -1,5 +1,6 @@
 //! The pipes of one socket, with counters for the fate of each message.
 
+mod effort;
 mod gathering;
 mod overflow;
 
@@ -12,6 +13,7 @@ use zeroxide_proto::engine::PeerInfo;
 use zeroxide_proto::frame::{Frame, FrameKind};
 use zeroxide_proto::message::Message;
 
+use self::effort::Effort;
 use self::gathering::Gathering;
 pub(crate) use self::overflow::Overflow;
 pub use self::overflow::Spills;
@@ -284,6 +286,7 @@ pub struct PipeSet {
     gathering: Option<Box<Gathering>>,
     /// Some if messages beyond the high-water mark go to disk.
     overflow: Option<Box<Overflow>>,
+    effort: Effort,
 }
 
 impl PipeSet {

@@ -41,6 +41,8 @@ pub(super) struct Audience {
     pub(super) publisher: Publisher,
     /// Peers whose connection was lost. Their subscriptions are kept until they reconnect and send them again.
     away: Ring,
+    /// Peers whose messages were not all read, because a call must end.
+    unheard: Ring,
 }
 
 impl Audience {
@@ -52,31 +54,64 @@ impl Audience {
         hear: impl Fn(&mut Publisher, &mut PipeSet, PipeId, &Frame),
     ) {
         while pipes.check_read(id) {
-            let Some(message) = pipes.read(id) else {
+            if pipes.is_spent() {
+                self.unheard.insert(id);
                 return;
-            };
-            if is_lapse(&message) {
-                self.away.insert(id);
-                continue;
             }
-            self.forget_lapsed(id);
-            hear(&mut self.publisher, pipes, id, message.head());
+            self.read(pipes, id, &hear);
         }
     }
 
-    /// Like [`listen`](Self::listen), for a connection that has become ready.
+    /// Continues with the peers whose messages were not all read.
+    pub(super) fn go_on(
+        &mut self,
+        pipes: &mut PipeSet,
+        hear: impl Fn(&mut Publisher, &mut PipeSet, PipeId, &Frame),
+    ) {
+        while !pipes.is_spent()
+            && let Some(id) = self.unheard.front()
+        {
+            self.unheard.remove(id);
+            self.listen(pipes, id, &hear);
+        }
+    }
+
+    /// Like [`listen`](Self::listen), for a connection that has become ready. The end of the one before is among what is
+    /// there now, so all of that is read.
     pub(super) fn ready(
         &mut self,
         pipes: &mut PipeSet,
         id: PipeId,
         hear: impl Fn(&mut Publisher, &mut PipeSet, PipeId, &Frame),
     ) {
+        for _ in 0..pipes.queued_in(id) {
+            self.read(pipes, id, &hear);
+        }
         self.listen(pipes, id, hear);
         self.forget_lapsed(id);
     }
 
+    fn read(
+        &mut self,
+        pipes: &mut PipeSet,
+        id: PipeId,
+        hear: impl Fn(&mut Publisher, &mut PipeSet, PipeId, &Frame),
+    ) {
+        let Some(message) = pipes.read(id) else {
+            return;
+        };
+        pipes.spend(message.len());
+        if is_lapse(&message) {
+            self.away.insert(id);
+            return;
+        }
+        self.forget_lapsed(id);
+        hear(&mut self.publisher, pipes, id, message.head());
+    }
+
     pub(super) fn detach(&mut self, id: PipeId) {
         self.away.remove(id);
+        self.unheard.remove(id);
         self.publisher.remove(id);
         self.publisher.forget(id, |_| {});
     }

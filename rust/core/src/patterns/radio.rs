@@ -113,6 +113,10 @@ impl Pattern for Radio {
         self.audience.listen(pipes, id, hear);
     }
 
+    fn go_on(&mut self, pipes: &mut PipeSet) {
+        self.audience.go_on(pipes, hear);
+    }
+
     fn detach(&mut self, _: &mut PipeSet, id: PipeId) {
         self.audience.detach(id);
         self.datagrams.retain(|(other, _)| *other != id);

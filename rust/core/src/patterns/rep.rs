@@ -38,18 +38,23 @@ impl Rep {
     /// Looks for a request, unless there is one.
     fn look(&mut self, pipes: &mut PipeSet) {
         while matches!(self.turn, Turn::Receive) {
-            let Some((message, id)) = self.inbound.recv(pipes) else {
+            let Some((mut message, id)) = self.inbound.recv(pipes) else {
                 return;
             };
-            match self.open(message) {
-                Some(request) => self.turn = Turn::Received(request, id),
-                None => pipes.count_drop(Some(id), DropReason::Malformed),
+            if self.open(&mut message).is_some() {
+                self.turn = Turn::Received(message, id);
+                return;
+            }
+            let envelope = self.envelope.drain(..).rev();
+            envelope.for_each(|frame| message.push_front(frame));
+            if !pipes.drop_read(Some(id), &mut message, DropReason::Malformed) {
+                return;
             }
         }
     }
 
     /// Removes the envelope. `None` if there is no empty frame, or nothing after it.
-    fn open(&mut self, mut message: Message) -> Option<Message> {
+    fn open(&mut self, message: &mut Message) -> Option<()> {
         self.envelope.clear();
         self.envelope.shrink_to(ENVELOPE_KEPT);
         loop {
@@ -57,7 +62,7 @@ impl Rep {
             let last = frame.is_empty();
             self.envelope.push(frame);
             if last {
-                return Some(message);
+                return Some(());
             }
         }
     }
@@ -299,10 +304,11 @@ mod tests {
     fn a_long_envelope_is_given_back_whole_and_not_kept() {
         let mut rep = Rep::default();
         let frames = (0..10_000).map(|n: u32| Frame::copy_from(&n.to_be_bytes()));
-        let request = Message::from_frames(frames.chain([Frame::new(), Frame::from("q")]));
-        assert_eq!(rep.open(request), Some(Message::from("q")));
+        let mut request = Message::from_frames(frames.chain([Frame::new(), Frame::from("q")]));
+        assert!(rep.open(&mut request).is_some());
+        assert_eq!(request, Message::from("q"));
         assert_eq!(rep.envelope.len(), 10_001);
-        assert!(rep.open(Message::from_iter(["", "q"])).is_some());
+        assert!(rep.open(&mut Message::from_iter(["", "q"])).is_some());
         assert!(rep.envelope.capacity() <= ENVELOPE_KEPT);
     }
 }

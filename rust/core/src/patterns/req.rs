@@ -52,23 +52,24 @@ impl Waiting {
     /// Looks for the reply, unless it was found.
     fn look(&mut self, pipes: &mut PipeSet) -> bool {
         while self.reply.is_none() {
-            let Some(message) = pipes.read(self.from) else {
+            let Some(mut message) = pipes.read(self.from) else {
                 // Puts the reader to sleep, or finds messages published since.
                 if pipes.check_read(self.from) {
                     continue;
                 }
                 return false;
             };
-            match self.open(message) {
-                Ok(reply) => self.reply = Some(reply),
-                Err(reason) => pipes.count_drop(Some(self.from), reason),
+            match self.open(&mut message) {
+                Ok(()) => self.reply = Some(message),
+                Err(reason) if pipes.drop_read(Some(self.from), &mut message, reason) => {}
+                Err(_) => return false,
             }
         }
         true
     }
 
     /// Removes the envelope, or returns what is wrong with it.
-    fn open(&self, mut message: Message) -> std::result::Result<Message, DropReason> {
+    fn open(&self, message: &mut Message) -> std::result::Result<(), DropReason> {
         if let Some(number) = self.number {
             let head = message.pop_front().ok_or(DropReason::Malformed)?;
             if head.len() != number.len() {
@@ -79,7 +80,7 @@ impl Waiting {
             }
         }
         match message.pop_front() {
-            Some(delimiter) if delimiter.is_empty() => Ok(message),
+            Some(delimiter) if delimiter.is_empty() => Ok(()),
             _ => Err(DropReason::Malformed),
         }
     }

@@ -49,6 +49,8 @@ pub struct Rig {
     inbox: Arc<Inbox>,
     far: HashMap<PipeId, Pipe>,
     doomed: HashMap<PipeId, DoomReason>,
+    /// Whether the last call ended before the pattern had read everything.
+    is_behind: bool,
     /// The size of the largest datagram of the next pipes.
     largest: Option<usize>,
 }
@@ -91,6 +93,7 @@ impl Rig {
             inbox: Arc::default(),
             far: HashMap::new(),
             doomed: HashMap::new(),
+            is_behind: false,
             largest: None,
         }
     }
@@ -230,8 +233,12 @@ impl Rig {
     /// # Errors
     /// That of the pattern.
     pub fn recv_from(&mut self) -> Result<(Vec<String>, Option<PipeId>), ErrorKind> {
-        let result = self.recv_message();
+        let mut result = self.recv_message();
         self.finish_call();
+        while result.is_err() && self.is_behind {
+            result = self.recv_message();
+            self.finish_call();
+        }
         result.map(|(message, from)| (text(&message), from))
     }
 
@@ -263,9 +270,13 @@ impl Rig {
 
     /// Whether the application could receive.
     pub fn can_recv(&mut self) -> bool {
-        let can = self.pattern.can_recv(&mut self.pipes);
-        self.finish_call();
-        can
+        loop {
+            let can = self.pattern.can_recv(&mut self.pipes);
+            self.finish_call();
+            if can || !self.is_behind {
+                return can;
+            }
+        }
     }
 
     // ---- the socket's part ----------------------------------------------------------------
@@ -293,6 +304,10 @@ impl Rig {
                 PipeEvent::Asked => self.pipes.publish_gathered(),
             }
             self.finish_call();
+            while self.is_behind {
+                self.pattern.go_on(&mut self.pipes);
+                self.finish_call();
+            }
         }
         if !self.eager {
             // A socket looks before it sleeps, which arms the pipes.
@@ -300,7 +315,7 @@ impl Rig {
         }
     }
 
-    fn finish_call(&mut self) {
+    pub(super) fn finish_call(&mut self) {
         self.pipes.flush();
         while let Some(id) = self.pipes.next_leaving() {
             self.pattern.detach(&mut self.pipes, id);
@@ -309,6 +324,8 @@ impl Rig {
             }
             self.pipes.flush();
         }
+        self.is_behind = self.pipes.is_spent();
+        self.pipes.restore_effort();
     }
 
     /// Time has passed: deadlines up to `now` are due.

@@ -397,7 +397,9 @@ impl Pattern for Router {
                 message.push_front(name.clone());
                 return Ok(Some(id));
             }
-            *message = Message::new();
+            if !pipes.drop_read(Some(id), message, DropReason::Refused) {
+                break;
+            }
         }
         Err(Error::new(ErrorKind::Again))
     }

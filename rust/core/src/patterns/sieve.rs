@@ -51,10 +51,8 @@ impl Sieve {
             let id = self.inbound.recv_to(pipes, message)?;
             match admit(id, message) {
                 Ok(()) => return Some(id),
-                Err(reason) => {
-                    *message = Message::new();
-                    pipes.count_drop(Some(id), reason);
-                }
+                Err(reason) if pipes.drop_read(Some(id), message, reason) => {}
+                Err(_) => return None,
             }
         }
     }

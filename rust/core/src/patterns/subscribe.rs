@@ -51,8 +51,9 @@ impl Sub {
             if self.subscriber.matches(message.head()) != self.invert {
                 return Some(id);
             }
-            *message = Message::new();
-            pipes.count_drop(Some(id), DropReason::Filtered);
+            if !pipes.drop_read(Some(id), message, DropReason::Filtered) {
+                return None;
+            }
         }
     }
 

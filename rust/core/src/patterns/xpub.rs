@@ -71,10 +71,13 @@ enum Verbose {
 impl Xpub {
     /// Processes the subscriptions of the peers, as long as the application keeps up.
     fn listen(&mut self, pipes: &mut PipeSet) {
-        while self.pending_bytes < PENDING_MAX || !(self.receives || self.manual) {
+        while !pipes.is_spent()
+            && (self.pending_bytes < PENDING_MAX || !(self.receives || self.manual))
+        {
             let Some((message, id)) = self.inbound.recv(pipes) else {
                 return;
             };
+            pipes.spend(message.len());
             self.handle(pipes, message, id);
         }
     }
@@ -204,6 +207,10 @@ impl Pattern for Xpub {
     fn far_closed(&mut self, pipes: &mut PipeSet, id: PipeId) {
         self.publisher.remove(id);
         self.inbound.far_closed(pipes, id);
+        self.listen(pipes);
+    }
+
+    fn go_on(&mut self, pipes: &mut PipeSet) {
         self.listen(pipes);
     }
 

@@ -411,6 +411,7 @@ impl Core {
                 || self.parts.is_anybody_receiving()
                 || !state.returned.is_empty()
                 || (self.spec.can_recv && state.pattern.can_recv(&mut state.pipes))
+                || state.pipes.is_spent()
                 || (state.out_event
                     && self.spec.can_send
                     && state.pattern.can_send(&mut state.pipes));

@@ -3,8 +3,9 @@
 use zeroxide_proto::message::Message;
 
 use super::core::{Core, State};
-use super::{Direction, SendError, Socket, Wait, limit};
+use super::{Direction, SendError, Socket, Wait, ended, limit};
 use crate::error::{Error, ErrorKind, Result};
+use crate::signal::Signal;
 use crate::sys::sync::atomic::{AtomicBool, Ordering};
 
 /// One of several conversations of a socket, with a request or a survey of its own, whose replies come to it alone. The
@@ -138,6 +139,7 @@ impl SocketContext {
         let core = self.socket.core();
         let mut deadline = None;
         let mut timeout = None;
+        let mut must_end = None;
         loop {
             let ticket = core.signal.ticket();
             {
@@ -164,12 +166,17 @@ impl SocketContext {
                     };
                     deadline = Some(limit(wait, timeout));
                 }
+                if let Some(woken) = must_end {
+                    drop(state);
+                    return Err(core.explained(ended(woken), direction, wait, timeout));
+                }
                 // Several contexts wait at a time, so the I/O thread reads.
                 core.release_line(&state);
             }
             self.socket
                 .wait(ticket, deadline.flatten())
                 .map_err(|error| core.explained(error, direction, wait, timeout))?;
+            must_end = Signal::must_end(deadline.flatten());
         }
     }
 }

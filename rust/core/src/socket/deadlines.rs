@@ -1,5 +1,7 @@
 //! The deadlines of a pattern, for which the socket sets its alarm.
 
+use std::time::Instant;
+
 use super::alarm::{Alarm, Alarmed};
 use super::core::{Core, State};
 use super::post::Post;
@@ -10,9 +12,25 @@ impl Core {
     /// Called when the pattern may have a new deadline.
     #[inline(never)]
     pub(super) fn set_alarm(&self, state: &mut State) {
-        let Some(due) = state.pattern.poll_timeout() else {
+        if let Some(due) = state.pattern.poll_timeout() {
+            self.set_alarm_at(state, due);
+        }
+    }
+
+    /// The pattern has stopped before it had read everything, because a call must end. An I/O thread reports the alarm at
+    /// once: it lets the pattern go on, and wakes the calls that wait. They would otherwise not look again.
+    pub(super) fn look_soon(&self, state: &mut State) {
+        if self.is_closed() {
             return;
-        };
+        }
+        self.set_alarm_at(state, clock::now());
+        if state.alarm.is_none() {
+            self.inner.post(Post::Alarm);
+            self.signal.wake();
+        }
+    }
+
+    fn set_alarm_at(&self, state: &mut State, due: Instant) {
         if state.alarm.is_none() {
             // Without an I/O thread, there are no deadlines. The socket itself keeps the context from ending.
             state.alarm = self
@@ -35,6 +53,7 @@ impl Core {
             alarm.note_report();
         }
         state.pattern.handle_timeout(&mut state.pipes, clock::now());
+        state.pattern.go_on(&mut state.pipes);
         self.set_alarm(state);
     }
 

@@ -129,6 +129,18 @@ impl Core {
             self.release_leaving(state);
         }
         state.pipes.flush();
+        if state.pipes.has_spent() {
+            self.end_effort(state);
+        }
+    }
+
+    #[cold]
+    fn end_effort(&self, state: &mut State) {
+        let is_behind = state.pipes.is_spent();
+        state.pipes.restore_effort();
+        if is_behind {
+            self.look_soon(state);
+        }
     }
 
     #[cold]

@@ -4,7 +4,7 @@
 use std::cell::Cell;
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, RawFd};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
@@ -45,6 +45,12 @@ pub(crate) fn with_alarm<T>(fd: BorrowedFd<'_>, work: impl FnOnce() -> T) -> T {
 /// The descriptor that ends the waits of this thread, if there is one.
 pub(crate) fn alarm() -> Option<RawFd> {
     ALARM.with(Cell::get)
+}
+
+/// Whether the waits of this thread have to end.
+pub(crate) fn is_alarmed() -> bool {
+    let at_once = super::timespec(Duration::ZERO);
+    polled_alarm().is_some_and(|alarm| poll(&mut [alarm], at_once.as_ref()) == Ok(1))
 }
 
 fn polled_alarm<'a>() -> Option<PollFd<'a>> {

@@ -90,15 +90,19 @@ impl Req {
         let Some(number) = self.current.get(&self.context).copied() else {
             return false;
         };
-        loop {
-            let is_there = |asked: &Asked| asked.reply.is_some();
-            if self.asked.get(&number).is_some_and(is_there) {
-                return true;
-            }
-            if !self.take_in(pipes) {
+        let is_there = |all: &BTreeMap<u32, Asked>| {
+            let asked = all.get(&number);
+            asked.is_some_and(|asked| asked.reply.is_some())
+        };
+        while !is_there(&self.asked) {
+            if pipes.is_spent() || !self.take_in(pipes) {
                 return false;
             }
+            if !is_there(&self.asked) {
+                pipes.spend(1);
+            }
         }
+        true
     }
 
     /// Reads one message. Returns false if there is none.

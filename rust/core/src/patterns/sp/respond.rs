@@ -55,7 +55,8 @@ impl Respond {
             };
             match envelope::unwrap(&mut message, self.max_ttl) {
                 Ok(header) => self.found = Some((message, Asked { header, from })),
-                Err(reason) => pipes.count_drop(Some(from), reason),
+                Err(reason) if pipes.drop_read(Some(from), &mut message, reason) => {}
+                Err(_) => return,
             }
         }
     }

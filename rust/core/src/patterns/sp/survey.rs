@@ -87,6 +87,9 @@ impl Surveyor {
                 Ok(number) => self.keep(pipes, number, answer, from, false),
                 Err(reason) => pipes.count_drop(Some(from), reason),
             }
+            if !pipes.spend(1) {
+                return None;
+            }
         }
     }
 
