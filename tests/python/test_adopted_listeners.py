@@ -96,3 +96,16 @@ def test_the_listener_is_closed_with_its_socket(zmq, adopting, transport):
         return False
 
     eventually(closed)
+
+
+@pytest.mark.parametrize("transport", ["tcp", "ipc"])
+def test_a_listener_that_other_programs_have_stays(zmq, context, directory, transport):
+    taken, address = listener(transport, directory)
+    with taken.dup() as shared, plain.socket(taken.family) as peer:
+        pull = context.socket(zmq.PULL)
+        pull.use_fd = taken.detach()
+        pull.bind(f"{transport}://{address}")
+        pull.close()
+        peer.connect(address if transport == "ipc" else shared.getsockname())
+        shared.settimeout(PATIENCE)
+        shared.accept()[0].close()

@@ -256,3 +256,83 @@ if __name__ == "__main__":
         """,
     )
     assert output == "[0, 0, 0]\n"
+
+
+@pytest.mark.zeroxide_only
+@pytest.mark.parametrize("transport", ["tcp", "ipc", "ws"])
+def test_a_socket_ends_for_its_peers_although_a_child_lives(zmq, transport, directory):
+    """A child has its parent's descriptors, with which the kernel keeps listeners and connections."""
+    address = f"{directory}/socket" if transport == "ipc" else "127.0.0.1:*"
+    output, _ = run_script(
+        zmq.__name__,
+        """
+        import os, sys
+        context, far = zmq.Context(), zmq.Context()
+        pull, push = context.socket(zmq.PULL), far.socket(zmq.PUSH)
+        pull.linger = push.linger = 0
+        pull.bind(sys.argv[1])
+        endpoint = pull.last_endpoint.decode()
+        push.connect(endpoint)
+        push.send(b"before")
+        pull.recv()
+        here, over = os.pipe()
+        child = os.fork()
+        if not child:
+            os.close(over)
+            os.read(here, 1)
+            os._exit(0)
+        with push.monitor_events(zmq.EVENT_DISCONNECTED) as events:
+            pull.close()
+            print(events.recv(20_000) is not None)
+        with far.socket(zmq.PUSH) as late:
+            late.reconnect_stop = zmq.RECONNECT_STOP_CONN_REFUSED
+            with late.monitor_events(zmq.EVENT_CONNECTED | zmq.EVENT_CLOSED) as events:
+                late.connect(endpoint)
+                print(events.recv(20_000).kind.name)
+        again = context.socket(zmq.PULL)
+        again.linger = 0
+        again.bind(endpoint)
+        push.send(b"after")
+        print(again.recv().decode())
+        os.close(over)
+        os.waitpid(child, 0)
+        """,
+        f"{transport}://{address}",
+    )
+    assert output == "True\nCLOSED\nafter\n"
+
+
+@pytest.mark.zeroxide_only
+@pytest.mark.parametrize("transport", ["tcp", "ipc", "ws"])
+def test_last_messages_arrive_although_a_child_lives(zmq, transport, directory):
+    address = f"{directory}/socket" if transport == "ipc" else "127.0.0.1:*"
+    output, _ = run_script(
+        zmq.__name__,
+        """
+        import os, sys
+        context = zmq.Context()
+        pull, push = context.socket(zmq.PULL), context.socket(zmq.PUSH)
+        pull.bind(sys.argv[1])
+        push.connect(pull.last_endpoint.decode())
+        push.send(b"first")
+        pull.recv()
+        here, over = os.pipe()
+        child = os.fork()
+        if not child:
+            os.close(over)
+            os.read(here, 1)
+            os._exit(0)
+        with pull.monitor_events(zmq.EVENT_DISCONNECTED) as events:
+            for _ in range(500):
+                push.send(bytes(10_000))
+            push.close()
+            print(sum(len(pull.recv()) for _ in range(500)))
+            print(events.recv(20_000) is not None)
+        os.close(over)
+        os.waitpid(child, 0)
+        pull.close()
+        context.term()
+        """,
+        f"{transport}://{address}",
+    )
+    assert output == "5000000\nTrue\n"

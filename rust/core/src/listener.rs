@@ -21,6 +21,7 @@ use crate::session::{Seed, Session};
 use crate::sys::errno;
 use crate::sys::limits;
 use crate::sys::selector::Readiness;
+use crate::sys::stream::stop_listening;
 use crate::sys::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use crate::transports::{ByteTransport, Listen, Stream};
 
@@ -154,11 +155,20 @@ impl Listener {
         if let Some(mut listen) = listen {
             let fd = listen.id();
             self.io.unwatch(listen.fd());
+            self.stop(&*listen);
             listen.close();
             self.emit(EventKind::Closed, fd);
         }
         if let Some(me) = self.me.upgrade() {
             self.io.wake(me);
+        }
+    }
+
+    /// Stops listening, although a forked child may have the descriptor. Other programs may accept connections from a
+    /// descriptor that the program has opened.
+    fn stop(&self, listen: &dyn Listen) {
+        if self.options.use_fd.is_none() {
+            stop_listening(listen.fd());
         }
     }
 
@@ -334,6 +344,7 @@ impl Listener {
         state.stage = state.stage.next(Event::End);
         if let Some(listen) = state.listen.take() {
             io.unwatch(listen.fd());
+            self.stop(&*listen);
         }
         if let Some(token) = state.token.take() {
             io.remove(token);

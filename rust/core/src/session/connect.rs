@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use zeroxide_proto::engine::{Engine, EngineConfig};
 use zeroxide_proto::socket_type::SocketType;
 
+use super::link::close;
 use super::sides::InletEvent;
 use super::stage::Step;
 use super::{Connection, Link, Session, State, pulse};
@@ -139,7 +140,7 @@ impl Session {
             match stream.is_connected() {
                 Ok(by_now) => connected = by_now,
                 Err(error) => {
-                    io.unwatch(stream.fd());
+                    close(stream, io);
                     return Err(error.into());
                 }
             }
@@ -172,8 +173,7 @@ impl Session {
 
     fn connect_failed(&self, state: &mut State, io: &mut Reactor, stream: Stream, error: &Error) {
         self.attempt_failed(state, io, error);
-        io.unwatch(stream.fd());
-        drop(stream);
+        close(stream, io);
         self.try_next(state, io);
     }
 
@@ -244,7 +244,7 @@ impl Session {
                 if state.connecter.is_some() {
                     return self.connect_failed(state, io, stream, &error);
                 }
-                io.unwatch(stream.fd());
+                close(stream, io);
                 self.finish(state, io);
             }
         }

@@ -19,6 +19,7 @@ use crate::patterns::DropReason;
 use crate::pipe::Pipe;
 use crate::reactor::Reactor;
 use crate::signal::deferring_wakes;
+use crate::transports::Stream;
 
 /// How long a finished connection waits for the kernel of a silent peer to take what was written.
 const DRAIN_MAX: Duration = Duration::from_secs(1);
@@ -257,15 +258,13 @@ impl Session {
     pub(super) fn drop_stream(&self, state: &mut State, io: &mut Reactor) {
         match std::mem::replace(&mut state.link, Link::Idle) {
             Link::Up(mut up) | Link::Draining { mut up, .. } => {
-                io.unwatch(up.stream.fd());
                 self.forget_driver();
                 if backlog::is_large(up.engine.take_volume(true)) {
                     io.give_memory_back();
                 }
+                close(up.stream, io);
             }
-            Link::Connecting { stream, .. } | Link::Layering { stream, .. } => {
-                io.unwatch(stream.fd());
-            }
+            Link::Connecting { stream, .. } | Link::Layering { stream, .. } => close(stream, io),
             Link::Idle | Link::Resolving | Link::Waiting { .. } | Link::Queued => {}
         }
         state.enter(Step::Drop, Link::Idle);
@@ -424,6 +423,12 @@ impl Session {
             io.set_timer(token, at);
         }
     }
+}
+
+/// Closes a stream that the reactor may watch.
+pub(super) fn close(stream: Stream, io: &mut Reactor) {
+    io.unwatch(stream.fd());
+    stream.close();
 }
 
 /// The reason for which messages count as dropped that are left when the connection ends.

@@ -238,6 +238,22 @@ pub(crate) fn shutdown_write(fd: BorrowedFd<'_>) -> io::Result<()> {
     Ok(rustix::net::shutdown(fd, Shutdown::Write)?)
 }
 
+/// Ends both directions of a connection, for all processes that have its descriptor. The bytes that were written before
+/// still arrive, as after a close.
+pub(crate) fn end(fd: BorrowedFd<'_>) {
+    // This only fails if there is no connection.
+    let _ = rustix::net::shutdown(fd, Shutdown::Both);
+}
+
+/// Ends a listening socket, for all processes that have its descriptor, and the connections that it has not accepted.
+/// Some protocols, such as vsock, do not support this.
+pub(crate) fn stop_listening(fd: BorrowedFd<'_>) {
+    if rustix::net::shutdown(fd, Shutdown::Both).is_ok() {
+        // TCP has ended them already. A Unix socket keeps them until its last descriptor is closed.
+        while accept(fd).is_ok() {}
+    }
+}
+
 /// The error of a connection attempt or connection, if any; reading it clears it.
 pub(crate) fn take_error(fd: BorrowedFd<'_>) -> io::Result<()> {
     #[cfg(zeroxide_shuttle)]
@@ -291,7 +307,8 @@ pub(crate) fn adopt<E>(
 mod tests {
     use std::io::{Read, Write};
     use std::os::fd::{AsFd, IntoRawFd};
-    use std::os::unix::net::UnixStream;
+    use std::os::linux::net::SocketAddrExt;
+    use std::os::unix::net::{SocketAddr as UnixAddr, UnixListener, UnixStream};
 
     use super::*;
 
@@ -358,6 +375,58 @@ mod tests {
         assert!(!has_hung_up(far.as_fd()));
         drop(near);
         assert!(has_hung_up(far.as_fd()));
+    }
+
+    #[test]
+    fn a_connection_ends_although_a_forked_child_has_its_descriptor() {
+        let (mut near, mut far) = UnixStream::pair().unwrap();
+        let _inherited = near.try_clone().unwrap();
+        near.write_all(b"last words").unwrap();
+        end(near.as_fd());
+        drop(near);
+        let mut all = Vec::new();
+        far.read_to_end(&mut all).unwrap();
+        assert_eq!(all, b"last words");
+        let error = far.write_all(b"late").unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::BrokenPipe);
+    }
+
+    #[test]
+    fn a_listener_ends_although_a_forked_child_has_its_descriptor() {
+        fn check<L: AsFd, S: Read + Write>(listener: L, connect: impl Fn() -> io::Result<S>) {
+            let _inherited = listener.as_fd().try_clone_to_owned().unwrap();
+            let mut peers = [connect().unwrap(), connect().unwrap()];
+            peers[0].write_all(b"unread").unwrap();
+            stop_listening(listener.as_fd());
+            drop(listener);
+            for peer in &mut peers {
+                let read = peer.read(&mut [0]).map_err(|error| error.kind());
+                assert!(
+                    matches!(read, Ok(0) | Err(io::ErrorKind::ConnectionReset)),
+                    "{read:?}"
+                );
+            }
+            let refused = connect().map(|_| ()).unwrap_err();
+            assert_eq!(refused.kind(), io::ErrorKind::ConnectionRefused);
+        }
+        let tcp = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        tcp.set_nonblocking(true).unwrap();
+        let address = tcp.local_addr().unwrap();
+        let patience = Some(Duration::from_secs(60));
+        check(tcp, || {
+            let peer = std::net::TcpStream::connect(address)?;
+            peer.set_read_timeout(patience)?;
+            Ok(peer)
+        });
+        let name = format!("zeroxide-stream-{}", std::process::id());
+        let address = UnixAddr::from_abstract_name(name).unwrap();
+        let unix = UnixListener::bind_addr(&address).unwrap();
+        unix.set_nonblocking(true).unwrap();
+        check(unix, || {
+            let peer = UnixStream::connect_addr(&address)?;
+            peer.set_read_timeout(patience)?;
+            Ok(peer)
+        });
     }
 
     #[test]

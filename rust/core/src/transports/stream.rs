@@ -232,6 +232,12 @@ impl Stream {
         let _ = stream::shutdown_write(self.fd());
     }
 
+    /// Closes the connection, although a forked child may have its descriptor. Such a child must not call this. The bytes
+    /// that were written before still arrive, as after a drop.
+    pub(crate) fn close(self) {
+        stream::end(self.fd());
+    }
+
     /// The number of bytes that the layers hold, because the kernel has not taken them yet.
     pub(crate) fn held(&self) -> usize {
         self.layers.as_ref().map_or(0, |layers| layers.held())
