@@ -336,3 +336,54 @@ def test_last_messages_arrive_although_a_child_lives(zmq, transport, directory):
         f"{transport}://{address}",
     )
     assert output == "5000000\nTrue\n"
+
+
+@pytest.mark.zeroxide_only
+def test_a_result_that_a_child_drops_does_not_affect_the_parent(zmq):
+    """The message of a call whose result no code has asked for returns to the socket, but only in its own process."""
+    output, _ = run_script(
+        zmq.__name__,
+        """
+        import asyncio, gc, os, select
+        aio = __import__(f"{zmq.__name__}.asyncio").asyncio
+
+        async def main():
+            context = aio.Context()
+            near, far = context.socket(zmq.PAIR), context.socket(zmq.PAIR)
+            near.bind("inproc://results")
+            far.connect("inproc://results")
+            descriptor = near.get(zmq.FD)
+            for parts in [b"one"], [b"one", b"two"]:
+                for begin in (near.recv, near.recv_multipart, near.recv_batch):
+                    result = begin()
+                    await far.send_multipart(parts)
+                    while not result.done():
+                        await asyncio.sleep(0)
+                    near.get(zmq.EVENTS)
+                    before = select.select([descriptor], [], [], 0)[0]
+                    pid = os.fork()
+                    if not pid:
+                        del result
+                        gc.collect()
+                        os._exit(0)
+                    assert os.waitpid(pid, 0)[1] == 0
+                    assert select.select([descriptor], [], [], 0)[0] == before
+                    print(result.result())
+                    if near.get(zmq.RCVMORE):
+                        print(await near.recv())
+            near.close()
+            far.close()
+            context.term()
+
+        asyncio.run(main())
+        """,
+    )
+    assert output.splitlines() == [
+        "b'one'",
+        "[b'one']",
+        "[b'one']",
+        "b'one'",
+        "b'two'",
+        "[b'one', b'two']",
+        "[[b'one', b'two']]",
+    ]

@@ -11,7 +11,7 @@ use zeroxide_proto::frame::Frame;
 use zeroxide_proto::message::Message;
 
 use super::calls::{Receipt, Receipts, Source};
-use super::core::{Core, State};
+use super::core::{Core, Locked, State};
 use super::explain::Direction;
 use super::parts::PartsReceiver;
 use super::{Events, SendError, Socket, Wait};
@@ -245,18 +245,14 @@ impl SocketInternals for Socket {
     }
 
     fn give_back(&self, order: u64, messages: Vec<(Message, Option<Arc<PeerInfo>>)>) {
-        let core = self.core();
-        // A closed socket receives no messages, so these are dropped.
-        if let Ok(mut state) = core.lock_open() {
-            core.give_back_now(&mut state, order, messages);
+        if let Some(mut state) = self.lock_to_give_back() {
+            self.core().give_back_now(&mut state, order, messages);
         }
     }
 
     fn give_back_received(&self, messages: Vec<(Message, Receipt)>) {
-        let core = self.core();
-        // A closed socket receives no messages, so these are dropped.
-        if let Ok(mut state) = core.lock_open() {
-            core.give_back_received(&mut state, messages);
+        if let Some(mut state) = self.lock_to_give_back() {
+            self.core().give_back_received(&mut state, messages);
         }
     }
 
@@ -308,8 +304,8 @@ impl SocketInternals for Socket {
         parts: Vec<Frame>,
         peer: Option<Arc<PeerInfo>>,
     ) {
-        let core = self.core();
-        if let Ok(mut state) = core.lock_open() {
+        if let Some(mut state) = self.lock_to_give_back() {
+            let core = self.core();
             core.give_back_parts_now(&mut state, receiver, order, parts, &peer);
         }
     }
@@ -367,6 +363,15 @@ impl Socket {
             Ok(source) => Attempt::Done(finish(&mut state, message, source)),
             Err(error) if error.kind() == ErrorKind::Again => Attempt::WouldBlock(()),
             Err(error) => failed(&mut state, error),
+        }
+    }
+
+    /// Locks the socket for messages that are given back. `None` if they are dropped: a closed socket receives none, and
+    /// in a forked child, the socket is its parent's, and a thread that the child does not have may hold the lock.
+    fn lock_to_give_back(&self) -> Option<Locked<'_>> {
+        match self.is_own_process() {
+            true => self.core().lock_open().ok(),
+            false => None,
         }
     }
 }
