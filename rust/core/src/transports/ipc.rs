@@ -327,8 +327,19 @@ fn adopted(fd: i32) -> Result<IpcListener> {
     })
 }
 
+/// The lock on a directory.
+struct Turn(File);
+
+impl Drop for Turn {
+    /// Unlocks. Closing the file does not, if a forked child has it, too.
+    fn drop(&mut self) {
+        // It is locked, so this does not fail.
+        let _ = self.0.unlock();
+    }
+}
+
 /// Waits for the lock on the directory of a path; `None` if it cannot be locked.
-fn lock_directory(path: &Path) -> Option<File> {
+fn lock_directory(path: &Path) -> Option<Turn> {
     let directory = path
         .parent()
         .filter(|parent| !parent.as_os_str().is_empty());
@@ -340,7 +351,7 @@ fn lock_directory(path: &Path) -> Option<File> {
         }
         thread::sleep(Duration::from_millis(2));
     }
-    Some(lock)
+    Some(Turn(lock))
 }
 
 /// Removes an unused socket at the path.

@@ -246,6 +246,16 @@ fn lengths_are_checked_before_anything_is_touched() {
 }
 
 #[test]
+fn a_turn_ends_although_a_forked_child_has_its_file() {
+    let scratch = Scratch::new();
+    let path = PathBuf::from(scratch.file("socket"));
+    let turn = lock_directory(&path).unwrap();
+    let _inherited = turn.0.try_clone().unwrap();
+    drop(turn);
+    assert!(lock_directory(&path).is_some());
+}
+
+#[test]
 fn a_failed_bind_gives_the_reason() {
     let scratch = Scratch::new();
     assert_eq!(refusal(&scratch.file("nowhere/socket")), ErrorKind::NoEntry);
