@@ -104,7 +104,8 @@ scenarios! {
         close_ends_send
         shutdown_ends_send
         term_ends_send
-        term_in_two_threads;
+        term_in_two_threads
+        term_within_beside_socket;
     pubsub:
         inproc
         over_ipc

@@ -146,3 +146,21 @@ pub fn term_in_two_threads() {
     join(terms);
     assert!(context.socket(Pair).is_err());
 }
+
+/// A context ends, and closes its sockets, while one is created.
+pub fn term_within_beside_socket() {
+    let context = Context::new();
+    let term = {
+        let context = context.clone();
+        spawn("term", move || {
+            drop(context.term_within(Some(Duration::ZERO)).unwrap())
+        })
+    };
+    let created = context.socket(Pair);
+    join([term]);
+    // This would wait forever for a socket that is not closed.
+    context.term().unwrap();
+    if let Ok(socket) = created {
+        assert!(socket.bind(NAME).is_err());
+    }
+}

@@ -142,7 +142,8 @@ impl Core {
                 out_event: true,
                 rhythm: Rhythm::default(),
                 line: None,
-                guard: None,
+                // From the start, because a context that ends may close the socket as soon as it is added.
+                guard: Some(registry.enter()),
                 contexts: 0,
                 alarm: None,
             }),
@@ -162,7 +163,6 @@ impl Core {
         });
         let user: Weak<Core> = core.me.clone();
         let key = registry.add_socket(user)?;
-        core.lock().guard = Some(registry.enter());
         // The key is only set here.
         let _ = core.key.set(key);
         // The context may have been shut down since the socket was added.
