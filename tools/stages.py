@@ -211,7 +211,7 @@ def memcheck(runner: Runner) -> None:
         f"--suppressions={folder}/memcheck.supp",
     )
     env = {"PYTHONMALLOC": "malloc"}  # one block for each object
-    rounds = ("--rounds", "2", "--patience", "300")
+    rounds = ("--rounds", "2", "--patience", "300", "--signal-ms", "20")
     runner.sh(*valgrind, PYTHON, folder / "sockets.py", *rounds, env=env)
     planted = subprocess.run(
         (*valgrind, PYTHON, folder / "planted.py"),

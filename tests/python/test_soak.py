@@ -1,6 +1,8 @@
 """The soak of sockets: a short run is level, and planted faults are found."""
 
 import os
+import subprocess
+import sys
 import threading
 from pathlib import Path
 
@@ -63,3 +65,23 @@ def test_a_wrong_message_is_found(soak):
 
     with pytest.raises(soak.Wrong, match="swap, round 0: one before two"):
         soak.run([swap], 0, seed=1)
+
+
+def test_a_load_that_stalls_is_named(soak):
+    program = """
+import threading, sockets
+
+def stalls(bench):
+    threading.Event().wait()
+
+sockets.run([stalls], 0, seed=1, patience=0.1)
+"""
+    ended = subprocess.run(
+        [sys.executable, "-c", program],
+        env={**os.environ, "PYTHONPATH": str(SOAK)},
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert ended.returncode == 1
+    assert "in stalls" in ended.stderr

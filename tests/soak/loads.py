@@ -53,6 +53,8 @@ class Bench:
     folder: Path
     patience_s: float = 60
     """The longest wait for something that will happen."""
+    signal_ms: float = 2
+    """The interval of signals. On a slow machine, a short one leaves no time for anything else."""
     numbers: Iterator[int] = field(default_factory=count)
 
     @property
@@ -275,7 +277,7 @@ def signals(bench: Bench) -> None:
     """A blocked call that signals interrupt."""
     # The handler stays, because a signal that is late would end the process.
     signal.signal(signal.SIGALRM, lambda *_: None)
-    signal.setitimer(signal.ITIMER_REAL, 0.002, 0.002)
+    signal.setitimer(signal.ITIMER_REAL, bench.signal_ms / 1000, bench.signal_ms / 1000)
     try:
         with bench.sockets(zmq.PULL, zmq.PUSH) as (pull, push):
             sender = threading.Timer(0.05, push.send, (b"x",))

@@ -3,7 +3,7 @@
     python tests/soak/sockets.py                                  # an hour
     python tests/soak/sockets.py --minutes 2 --seed 7
     python tests/soak/sockets.py --only churn,forks
-    python tests/soak/sockets.py --rounds 1 --patience 600        # for a slow machine, such as valgrind's
+    python tests/soak/sockets.py --rounds 1 --patience 600 --signal-ms 20    # for a slow machine, such as valgrind's
 
 Rounds of patterns, churn, hostile and killed peers, forks and signals (`loads.py`) follow each other in one process and one
 context, in an order that the seed decides. After a round of all loads, memory, descriptors and threads are read. The report
@@ -13,6 +13,7 @@ has the slope of each per hour, over the last three quarters of the run. The las
 from __future__ import annotations
 
 import argparse
+import faulthandler
 import gc
 import os
 import random
@@ -33,6 +34,8 @@ import zeroxide as zmq
 TELL_S = 60
 # Descriptors close shortly after their sockets. The longest wait for that.
 SETTLE_S = 2
+# A load has stalled if it takes as many times the longest wait for a message.
+STALL = 5
 # Growth of the memory that the allocator may cause.
 SLACK_BYTES = 4 << 20
 SLACK_SHARE = 0.03
@@ -56,6 +59,9 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument(
         "--patience", type=float, default=60, help="the longest wait for a message, in seconds"
     )
+    parser.add_argument(
+        "--signal-ms", type=float, default=2, help="the interval of signals, in milliseconds"
+    )
     parser.add_argument("--seed", type=int, default=random.randrange(1 << 32))
     parser.add_argument("--only", help="names of loads, with commas between them")
     given = parser.parse_args(arguments)
@@ -66,10 +72,11 @@ def main(arguments: list[str] | None = None) -> int:
     print(f"seed {given.seed}, Python {sys.version.split()[0]}, zeroxide {zmq.__version__}")
     try:
         if given.rounds is not None:
-            run(loads, 0, given.seed, given.rounds, given.patience)
+            run(loads, 0, given.seed, given.rounds, given.patience, given.signal_ms)
             print("FINE: every message arrived")
             return 0
-        samples, rounds = run(loads, given.minutes * 60, given.seed, patience=given.patience)
+        seconds, patience, signal_ms = given.minutes * 60, given.patience, given.signal_ms
+        samples, rounds = run(loads, seconds, given.seed, patience=patience, signal_ms=signal_ms)
     except Wrong as error:
         print(f"WRONG: {error}")
         return 1
@@ -87,9 +94,12 @@ def run(
     seed: int,
     least: int = 8,
     patience: float = 60,
+    signal_ms: float = 2,
 ) -> tuple[list[Sample], Counter[str]]:
     """Runs rounds of all loads for this long, and `least` of them at any rate. Returns a sample of each round, and the rounds of each
     load.
+
+    A load that stalls ends the process, with the tracebacks of all threads.
 
     Raises:
         Wrong: If a message was missing, repeated, out of order or changed; names the load.
@@ -101,18 +111,22 @@ def run(
     start = told = time.monotonic()
     try:
         with zmq.Context() as context:
-            bench = Bench(context, chance, folder, patience)
+            bench = Bench(context, chance, folder, patience, signal_ms)
             context.socket(zmq.PAIR).close()  # starts the threads
             level = count("fd")
             while time.monotonic() - start < seconds or len(samples) < least:
                 # Each load once, in another order.
                 for load in chance.sample(loads, len(loads)):
+                    # This ends the process even if a call that stalls keeps the GIL. 2 is standard error.
+                    faulthandler.dump_traceback_later(STALL * patience, exit=True, file=2)
                     try:
                         load(bench)
                     except Wrong as error:
                         raise Wrong(
                             f"{load.__name__}, round {rounds[load.__name__]}: {error}"
                         ) from None
+                    finally:
+                        faulthandler.cancel_dump_traceback_later()
                     rounds[load.__name__] += 1
                 # One sample per round of all loads, because each takes memory itself.
                 samples.append(sample(time.monotonic() - start, level))
