@@ -1,4 +1,4 @@
-//! Messages that a socket drops do not keep a call from ending, and what comes behind them is found without another event.
+//! Messages that a socket drops do not keep a call from ending, and a message after them is found without another event.
 
 mod common;
 

@@ -16,7 +16,7 @@ const MOST_PARTS: usize = 1024;
 /// Dropping this many bytes takes about as long as dropping a part.
 const PART_BYTES: usize = 4096;
 
-/// What is left of [`MOST_PARTS`].
+/// The rest of [`MOST_PARTS`].
 pub(super) struct Effort(usize);
 
 impl Default for Effort {
