@@ -16,7 +16,7 @@ use zeroxide::{
     ids,
 };
 
-use SocketType::{Dealer, Pub, Rep, Xpub, Xsub};
+use SocketType::{Dealer, Pub, Rep, Sub, Xpub, Xsub};
 
 /// More than many calls drop.
 const FLOOD: usize = 50_000;
@@ -30,6 +30,10 @@ struct Pair {
 
 impl Pair {
     fn new(near: SocketType, far: SocketType, io_threads: i64) -> Pair {
+        Pair::over(&inproc_name(), near, far, io_threads)
+    }
+
+    fn over(endpoint: &str, near: SocketType, far: SocketType, io_threads: i64) -> Pair {
         let context = Context::new();
         context
             .set_option(context_ids::IO_THREADS, &Value::Int(io_threads))
@@ -39,11 +43,10 @@ impl Pair {
             far: socket(&context, far),
             context,
         };
-        let name = inproc_name();
         pair.near.int(ids::RCVHWM, 0);
         pair.far.int(ids::SNDHWM, 0);
-        pair.near.bind(&name).unwrap();
-        pair.far.connect(&name).unwrap();
+        let bound = pair.near.bind(endpoint).unwrap();
+        pair.far.connect(&bound).unwrap();
         pair
     }
 
@@ -169,8 +172,9 @@ fn a_task_is_woken_for_what_is_behind_a_flood() {
 #[test]
 fn publishers_process_all_subscriptions_of_a_flood() {
     let _watchdog = Watchdog::new("publishers_process_all_subscriptions_of_a_flood");
-    for (publisher, io_threads) in [(Pub, 0), (Pub, 1), (Xpub, 0), (Xpub, 1)] {
-        let pair = Pair::new(publisher, Xsub, io_threads);
+    for publisher in [Pub, Xpub] {
+        let pair = Pair::over("tcp://127.0.0.1:*", publisher, Xsub, 1);
+        pair.far.wait_connected(1, Wait::Forever).unwrap();
         for number in 0..FLOOD {
             let verb = 1 - (number % 2) as u8;
             let request = [&[verb], &b"topic"[..]].concat();
@@ -183,6 +187,32 @@ fn publishers_process_all_subscriptions_of_a_flood() {
         assert_eq!(pair.far.take(), "last");
         drop((pair.near, pair.far));
         pair.context.term().unwrap();
+    }
+}
+
+#[test]
+fn what_sockets_of_one_program_subscribe_to_is_in_effect_at_once() {
+    let _watchdog = Watchdog::new("what_sockets_of_one_program_subscribe_to_is_in_effect_at_once");
+    for (publisher, binds_first) in [(Pub, true), (Pub, false), (Xpub, true), (Xpub, false)] {
+        let context = Context::new();
+        let (publisher, sub) = (socket(&context, publisher), socket(&context, Sub));
+        for number in 0..5000 {
+            sub.subscribe(format!("{number}.")).unwrap();
+        }
+        let name = inproc_name();
+        if binds_first {
+            publisher.bind(&name).unwrap();
+            sub.connect(&name).unwrap();
+        } else {
+            sub.connect(&name).unwrap();
+            publisher.bind(&name).unwrap();
+        }
+        for topic in ["0.", "2500.", "4999."] {
+            publisher.put(topic);
+            assert_eq!(sub.take(), topic);
+        }
+        drop((publisher, sub));
+        context.term().unwrap();
     }
 }
 

@@ -194,7 +194,7 @@ pub(crate) use crate::patterns::known::Patterns;
 pub use crate::patterns::load_balancer::LoadBalancer;
 pub(crate) use crate::patterns::pipe_set::DoomReason;
 pub(crate) use crate::patterns::pipe_set::Overflow;
-pub use crate::patterns::pipe_set::{Counters, DropReason, PipeSet, Side, Spills};
+pub use crate::patterns::pipe_set::{Counters, DropReason, PipeSet, Side, Spills, effort};
 pub(crate) use crate::patterns::priority::PRIORITIES;
 pub use crate::patterns::priority::Priority;
 pub use crate::patterns::rig::{Rejected, Rig};

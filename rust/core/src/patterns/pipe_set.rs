@@ -14,6 +14,7 @@ use zeroxide_proto::frame::{Frame, FrameKind};
 use zeroxide_proto::message::Message;
 
 use self::effort::Effort;
+pub use self::effort::effort;
 use self::gathering::Gathering;
 pub(crate) use self::overflow::Overflow;
 pub use self::overflow::Spills;

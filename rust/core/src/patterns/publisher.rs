@@ -8,7 +8,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::options::{MAX_SUBSCRIPTION_BYTES, MAX_SUBSCRIPTIONS, PatternOption, SlowSubscriber};
 use crate::patterns::distributor::Distributor;
 use crate::patterns::headroom::Headroom;
-use crate::patterns::pipe_set::{DropReason, PipeSet};
+use crate::patterns::pipe_set::{DropReason, PipeSet, effort};
 use crate::patterns::ring::Ring;
 use crate::pipe::{PipeId, is_lapse};
 use crate::sys::memory;
@@ -53,6 +53,9 @@ impl Audience {
         id: PipeId,
         hear: impl Fn(&mut Publisher, &mut PipeSet, PipeId, &Frame),
     ) {
+        if pipes.is_local(id) {
+            self.listen_now(pipes, id, &hear);
+        }
         while pipes.check_read(id) {
             if pipes.is_spent() {
                 self.unheard.insert(id);
@@ -84,11 +87,22 @@ impl Audience {
         id: PipeId,
         hear: impl Fn(&mut Publisher, &mut PipeSet, PipeId, &Frame),
     ) {
+        self.listen_now(pipes, id, &hear);
+        self.listen(pipes, id, hear);
+        self.forget_lapsed(id);
+    }
+
+    /// Reads everything that is there now. What another socket of the program has sent must be in effect for the next
+    /// message.
+    fn listen_now(
+        &mut self,
+        pipes: &mut PipeSet,
+        id: PipeId,
+        hear: impl Fn(&mut Publisher, &mut PipeSet, PipeId, &Frame),
+    ) {
         for _ in 0..pipes.queued_in(id) {
             self.read(pipes, id, &hear);
         }
-        self.listen(pipes, id, hear);
-        self.forget_lapsed(id);
     }
 
     fn read(
@@ -100,7 +114,7 @@ impl Audience {
         let Some(message) = pipes.read(id) else {
             return;
         };
-        pipes.spend(message.len());
+        pipes.spend(effort(&message));
         if is_lapse(&message) {
             self.away.insert(id);
             return;

@@ -14,7 +14,7 @@ use zeroxide_proto::socket_type::SocketType;
 use crate::error::{Error, ErrorKind, Result};
 use crate::options::{PatternOption, ids};
 use crate::patterns::load_balancer::LoadBalancer;
-use crate::patterns::pipe_set::{DropReason, PipeSet};
+use crate::patterns::pipe_set::{DropReason, PipeSet, effort};
 use crate::patterns::{Dialogue, Pattern, PatternSpec, Priority, Turns};
 use crate::pipe::PipeId;
 use crate::sys::chance;
@@ -52,20 +52,40 @@ impl Waiting {
     /// Looks for the reply, unless it was found.
     fn look(&mut self, pipes: &mut PipeSet) -> bool {
         while self.reply.is_none() {
-            let Some(mut message) = pipes.read(self.from) else {
+            let Some(message) = pipes.read(self.from) else {
                 // Puts the reader to sleep, or finds messages published since.
                 if pipes.check_read(self.from) {
                     continue;
                 }
                 return false;
             };
-            match self.open(&mut message) {
-                Ok(()) => self.reply = Some(message),
-                Err(reason) if pipes.drop_read(Some(self.from), &mut message, reason) => {}
-                Err(_) => return false,
+            let effort = effort(&message);
+            if !self.take(pipes, message) && !pipes.spend(effort) {
+                return false;
             }
         }
         true
+    }
+
+    /// Looks for the reply among everything that a peer sent before it left.
+    fn look_to_the_end(&mut self, pipes: &mut PipeSet) -> bool {
+        for _ in 0..pipes.queued_in(self.from) {
+            if self.reply.is_none()
+                && let Some(message) = pipes.read(self.from)
+            {
+                self.take(pipes, message);
+            }
+        }
+        self.look(pipes)
+    }
+
+    /// Keeps a message if it is the reply, and drops it otherwise.
+    fn take(&mut self, pipes: &mut PipeSet, mut message: Message) -> bool {
+        match self.open(&mut message) {
+            Ok(()) => self.reply = Some(message),
+            Err(reason) => pipes.count_drop(Some(self.from), reason),
+        }
+        self.reply.is_some()
     }
 
     /// Removes the envelope, or returns what is wrong with it.
@@ -203,7 +223,7 @@ impl Pattern for Req {
         self.outbound.remove(id);
         let asked = self.waiting.as_mut().filter(|waiting| waiting.from == id);
         // A reply sent before it left counts. Its other messages do not.
-        if asked.is_none_or(|waiting| waiting.look(pipes)) {
+        if asked.is_none_or(|waiting| waiting.look_to_the_end(pipes)) {
             pipes.discard(id, DropReason::Stale);
             pipes.check_read(id);
         } else {

@@ -145,7 +145,7 @@ impl Rig {
         self.far.insert(id, far);
         self.pattern.attach(&mut self.pipes, id);
         self.pattern.readable(&mut self.pipes, id);
-        self.finish_call();
+        self.end_call();
         id
     }
 
@@ -224,7 +224,7 @@ impl Rig {
 
     pub(super) fn send_message(&mut self, mut message: Message) -> Result<(), Rejected> {
         let result = self.pattern.send(&mut self.pipes, &mut message);
-        self.finish_call();
+        self.end_call();
         result.map_err(|error| Rejected { message, error })
     }
 
@@ -303,15 +303,20 @@ impl Rig {
                 PipeEvent::Sent | PipeEvent::Gathering => {}
                 PipeEvent::Asked => self.pipes.publish_gathered(),
             }
-            self.finish_call();
-            while self.is_behind {
-                self.pattern.go_on(&mut self.pipes);
-                self.finish_call();
-            }
+            self.end_call();
         }
         if !self.eager {
             // A socket looks before it sleeps, which arms the pipes.
             self.can_recv();
+        }
+    }
+
+    /// A call is over, and what it has left is done.
+    fn end_call(&mut self) {
+        self.finish_call();
+        while self.is_behind {
+            self.pattern.go_on(&mut self.pipes);
+            self.finish_call();
         }
     }
 
@@ -331,7 +336,7 @@ impl Rig {
     /// Time has passed: deadlines up to `now` are due.
     pub fn handle_timeout(&mut self, now: Instant) {
         self.pattern.handle_timeout(&mut self.pipes, now);
-        self.finish_call();
+        self.end_call();
     }
 
     // ---- results ---------------------------------------------------------------------------

@@ -10,7 +10,7 @@ use crate::options::{PatternOption, ids};
 use crate::patterns::blocks::Blocks;
 use crate::patterns::fair_queue::FairQueue;
 use crate::patterns::headroom::Headroom;
-use crate::patterns::pipe_set::{DropReason, PipeSet};
+use crate::patterns::pipe_set::{DropReason, PipeSet, effort};
 use crate::patterns::publisher::Publisher;
 use crate::patterns::{Pattern, PatternSpec, Spills};
 use crate::pipe::{PipeId, is_lapse};
@@ -71,15 +71,29 @@ enum Verbose {
 impl Xpub {
     /// Processes the subscriptions of the peers, as long as the application keeps up.
     fn listen(&mut self, pipes: &mut PipeSet) {
-        while !pipes.is_spent()
-            && (self.pending_bytes < PENDING_MAX || !(self.receives || self.manual))
-        {
+        while self.has_room() && !pipes.is_spent() {
             let Some((message, id)) = self.inbound.recv(pipes) else {
                 return;
             };
-            pipes.spend(message.len());
+            pipes.spend(effort(&message));
             self.handle(pipes, message, id);
         }
+    }
+
+    /// Processes everything that a peer has sent by now.
+    fn listen_now(&mut self, pipes: &mut PipeSet, id: PipeId) {
+        for _ in 0..pipes.queued_in(id) {
+            if self.has_room()
+                && let Some(message) = pipes.read(id)
+            {
+                self.handle(pipes, message, id);
+            }
+        }
+    }
+
+    /// Whether the application can be notified of more.
+    fn has_room(&self) -> bool {
+        self.pending_bytes < PENDING_MAX || !(self.receives || self.manual)
     }
 
     fn handle(&mut self, pipes: &mut PipeSet, message: Message, from: PipeId) {
@@ -192,11 +206,16 @@ impl Pattern for Xpub {
 
     fn ready(&mut self, pipes: &mut PipeSet, id: PipeId) {
         self.publisher.ready(pipes, id);
+        self.listen_now(pipes, id);
         self.listen(pipes);
     }
 
     fn readable(&mut self, pipes: &mut PipeSet, id: PipeId) {
         self.inbound.insert(id);
+        if pipes.is_local(id) {
+            // What another socket of the program has sent must be in effect for the next message.
+            self.listen_now(pipes, id);
+        }
         self.listen(pipes);
     }
 

@@ -415,6 +415,8 @@ impl Core {
                 || (state.out_event
                     && self.spec.can_send
                     && state.pattern.can_send(&mut state.pipes));
+            // The next call begins anew.
+            state.pipes.restore_effort();
             if ready {
                 return self.signal.raise();
             }

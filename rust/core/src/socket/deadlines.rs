@@ -52,7 +52,10 @@ impl Core {
         if let Some(alarm) = &mut state.alarm {
             alarm.note_report();
         }
-        state.pattern.handle_timeout(&mut state.pipes, clock::now());
+        let now = clock::now();
+        if state.pattern.poll_timeout().is_some_and(|due| due <= now) {
+            state.pattern.handle_timeout(&mut state.pipes, now);
+        }
         state.pattern.go_on(&mut state.pipes);
         self.set_alarm(state);
     }

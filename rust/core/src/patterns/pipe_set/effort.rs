@@ -25,6 +25,11 @@ impl Default for Effort {
     }
 }
 
+/// What it takes to read a message and drop it: see [`PipeSet::spend`].
+pub fn effort(message: &Message) -> usize {
+    message.len() + message.size() / PART_BYTES
+}
+
 impl PipeSet {
     /// Drops a message that was read from `id`, counts it, and leaves an empty one. Returns false if the pattern must not
     /// look for another one in this call: see [`spend`](Self::spend).
@@ -36,14 +41,14 @@ impl PipeSet {
     ) -> bool {
         let message = mem::take(message);
         self.count_drop(id, reason);
-        self.spend(message.len() + message.size() / PART_BYTES)
+        self.spend(effort(&message))
     }
 
-    /// Takes something from what a call may read without returning it: 1 for each part. Returns false if nothing is left.
+    /// Takes the [`effort`] of a message from what a call may read without returning it. Returns false if nothing is left.
     /// The pattern then stops, and is asked again soon. If it reads messages without being asked to receive, it continues
     /// in [`Pattern::go_on`](crate::patterns::Pattern::go_on).
-    pub fn spend(&mut self, parts: usize) -> bool {
-        self.effort.0 = self.effort.0.saturating_sub(parts.max(1));
+    pub fn spend(&mut self, effort: usize) -> bool {
+        self.effort.0 = self.effort.0.saturating_sub(effort);
         !self.is_spent()
     }
 

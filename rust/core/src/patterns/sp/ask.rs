@@ -17,7 +17,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::options::{PatternOption, RESEND_IVL, ids};
 use crate::patterns::fair_queue::FairQueue;
 use crate::patterns::load_balancer::LoadBalancer;
-use crate::patterns::pipe_set::{DropReason, PipeSet};
+use crate::patterns::pipe_set::{DropReason, PipeSet, effort};
 use crate::patterns::{Dialogue, Pattern, PatternSpec, Priority, Turns, single_part};
 use crate::pipe::PipeId;
 use crate::sys::chance;
@@ -95,11 +95,13 @@ impl Req {
             asked.is_some_and(|asked| asked.reply.is_some())
         };
         while !is_there(&self.asked) {
-            if pipes.is_spent() || !self.take_in(pipes) {
+            let Some((message, from)) = self.inbound.recv(pipes) else {
                 return false;
-            }
-            if !is_there(&self.asked) {
-                pipes.spend(1);
+            };
+            let effort = effort(&message);
+            self.open(pipes, message, from);
+            if !is_there(&self.asked) && !pipes.spend(effort) {
+                return false;
             }
         }
         true

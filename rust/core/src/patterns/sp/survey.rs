@@ -11,7 +11,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::options::{PatternOption, SURVEY_TIMEOUT, ids};
 use crate::patterns::distributor::Distributor;
 use crate::patterns::fair_queue::FairQueue;
-use crate::patterns::pipe_set::{DropReason, PipeSet};
+use crate::patterns::pipe_set::{DropReason, PipeSet, effort};
 use crate::patterns::{Dialogue, Pattern, PatternSpec, Priority, Turns, single_part};
 use crate::pipe::PipeId;
 use crate::sys::{chance, clock};
@@ -82,12 +82,13 @@ impl Surveyor {
     fn find(&mut self, pipes: &mut PipeSet, wanted: u32) -> Option<(Message, PipeId)> {
         loop {
             let (mut answer, from) = self.inbound.recv(pipes)?;
+            let effort = effort(&answer);
             match self.answered(&mut answer) {
                 Ok(number) if number == wanted => return Some((answer, from)),
                 Ok(number) => self.keep(pipes, number, answer, from, false),
                 Err(reason) => pipes.count_drop(Some(from), reason),
             }
-            if !pipes.spend(1) {
+            if !pipes.spend(effort) {
                 return None;
             }
         }

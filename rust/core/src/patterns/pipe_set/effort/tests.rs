@@ -212,3 +212,18 @@ fn a_peer_that_leaves_during_a_flood_is_forgotten() {
         assert!(rig.is_gone(id), "{}", spec.socket_type);
     }
 }
+
+#[test]
+fn a_req_reads_a_peer_that_has_left_to_its_end() {
+    let mut rig = Rig::new(&req::REQ);
+    let asked = rig.accept("");
+    rig.send(["?"]).unwrap();
+    (0..FLOOD).for_each(|_| rig.far_send(asked, ["no", "envelope"]));
+    rig.far_send(asked, ["", "good"]);
+    let other = rig.accept("");
+    rig.far_close(asked);
+    rig.settle();
+    assert!(rig.is_gone(asked));
+    assert!(rig.far_recv_message(other).is_none(), "asked again");
+    assert_eq!(rig.recv().unwrap(), ["good"]);
+}
