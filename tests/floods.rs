@@ -193,21 +193,36 @@ fn publishers_process_all_subscriptions_of_a_flood() {
 #[test]
 fn what_sockets_of_one_program_subscribe_to_is_in_effect_at_once() {
     let _watchdog = Watchdog::new("what_sockets_of_one_program_subscribe_to_is_in_effect_at_once");
-    for (publisher, binds_first) in [(Pub, true), (Pub, false), (Xpub, true), (Xpub, false)] {
+    type Attach = fn(&Socket, &Socket, &str);
+    let attach: [Attach; 3] = [
+        |publisher, sub, name| {
+            publisher.bind(name).unwrap();
+            sub.connect(name).unwrap();
+        },
+        |publisher, sub, name| {
+            sub.connect(name).unwrap();
+            publisher.bind(name).unwrap();
+        },
+        |publisher, sub, name| {
+            sub.bind(name).unwrap();
+            publisher.connect(name).unwrap();
+        },
+    ];
+    for (publisher, attach) in attach
+        .iter()
+        .flat_map(|attach| [(Pub, attach), (Xpub, attach)])
+    {
         let context = Context::new();
+        // Nothing but the calls below can process subscriptions.
+        context
+            .set_option(context_ids::IO_THREADS, &Value::Int(0))
+            .unwrap();
         let (publisher, sub) = (socket(&context, publisher), socket(&context, Sub));
         for number in 0..5000 {
             sub.subscribe(format!("{number}.")).unwrap();
         }
-        let name = inproc_name();
-        if binds_first {
-            publisher.bind(&name).unwrap();
-            sub.connect(&name).unwrap();
-        } else {
-            sub.connect(&name).unwrap();
-            publisher.bind(&name).unwrap();
-        }
-        for topic in ["0.", "2500.", "4999."] {
+        attach(&publisher, &sub, &inproc_name());
+        for topic in ["4999.", "2500.", "0."] {
             publisher.put(topic);
             assert_eq!(sub.take(), topic);
         }

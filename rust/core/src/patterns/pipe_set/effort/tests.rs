@@ -216,12 +216,13 @@ fn a_peer_that_leaves_during_a_flood_is_forgotten() {
 #[test]
 fn a_req_reads_a_peer_that_has_left_to_its_end() {
     let mut rig = Rig::new(&req::REQ);
-    let asked = rig.accept("");
+    let (asked, other) = (rig.accept(""), rig.accept(""));
     rig.send(["?"]).unwrap();
     (0..FLOOD).for_each(|_| rig.far_send(asked, ["no", "envelope"]));
     rig.far_send(asked, ["", "good"]);
-    let other = rig.accept("");
     rig.far_close(asked);
+    rig.pattern.far_closed(&mut rig.pipes, asked);
+    assert_eq!(rig.pipes.queued_in(asked), 0);
     rig.settle();
     assert!(rig.is_gone(asked));
     assert!(rig.far_recv_message(other).is_none(), "asked again");
