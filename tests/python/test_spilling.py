@@ -197,16 +197,19 @@ def small_disk(directory):
     subprocess.run(["umount", "-l", str(place)], check=True)
 
 
-def test_a_full_disk(zmq, context, directory, small_disk):
+@pytest.mark.parametrize("keep", [0, 1])
+def test_a_full_disk(zmq, context, directory, small_disk, keep):
     endpoint = f"ipc://{directory}/push"
-    with spilling(zmq, context, zmq.PUSH, small_disk / "spill") as push:
+    with spilling(zmq, context, zmq.PUSH, small_disk / "spill", spill_keep=keep) as push:
         push.bind(endpoint)
         sent = 0
-        with pytest.raises(zmq.ZMQError, match=f"SPILL_DIR {small_disk}/spill") as caught:
-            while True:
-                push.send(b"%d" % sent + b"." * 10_000, zmq.NOBLOCK)
-                sent += 1
-        assert caught.value.errno == errno.ENOSPC
+        # To the last byte.
+        for size in (10_000, 100, 0):
+            with pytest.raises(zmq.ZMQError, match=f"SPILL_DIR {small_disk}/spill") as caught:
+                while True:
+                    push.send(b"%d" % sent + b"." * size, zmq.NOBLOCK)
+                    sent += 1
+            assert caught.value.errno == errno.ENOSPC
         assert push.stats()["spilled"] == sent > 10
         # Nothing that was accepted is lost, and the socket goes on when there is room.
         with context.socket(zmq.PULL) as pull:

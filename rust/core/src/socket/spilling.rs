@@ -12,7 +12,7 @@ use super::spiller::{Closing, Spiller};
 use crate::error::{Error, ErrorKind, Result};
 use crate::monitor::Party;
 use crate::options::ids;
-use crate::patterns::{self, DropReason, Next, Overflow, Pattern, PipeSet};
+use crate::patterns::{self, DropReason, Next, Overflow, Pattern, PatternSpec, PipeSet};
 use crate::pipe::PipeId;
 use crate::spill::Folder;
 use crate::sys::clock;
@@ -32,12 +32,13 @@ impl Core {
         }
         let (dir, keep) = (state.options.spill_dir.clone(), state.options.spill_keep);
         let (limit, style) = (state.options.spill_bytes, self.spec().spills);
-        let opened = Folder::open(Path::new(&dir), keep)
-            .and_then(|(folder, found)| Overflow::new(folder, found, style, limit));
-        let (overflow, cut) = opened.map_err(|error| error.about(endpoint))?;
-        for _ in 0..cut {
+        let opened = Folder::open(Path::new(&dir), &owner(self.spec()), keep);
+        let (folder, contents) = opened.map_err(|error| error.about(endpoint))?;
+        for _ in 0..contents.cut {
             state.pipes.count_drop(None, DropReason::Disk);
         }
+        let opened = Overflow::new(folder, contents, style, limit);
+        let overflow = opened.map_err(|error| error.about(endpoint))?;
         let spiller = Arc::new(Spiller::default());
         let (core, shared) = (self.weak(), spiller.clone());
         let settings = ThreadSettings {
@@ -171,6 +172,15 @@ impl Core {
                 Next::Later => return clock::now().checked_add(RETRY),
             }
         }
+    }
+}
+
+/// Whose messages are in a folder: those of another type or wire protocol are not the same.
+fn owner(spec: &PatternSpec) -> String {
+    let (name, wire) = (spec.socket_type.name(), spec.socket_type.wire());
+    match wire {
+        0 => name.to_owned(),
+        wire => format!("{name} with WIRE_PROTOCOL {wire}"),
     }
 }
 

@@ -14,22 +14,33 @@
 //!
 //! A message is in the system's page cache when the call that sent it returns, so it survives the end of the process in
 //! any way. A kept queue has a file that says how far it was read. That file is written before the messages become
-//! visible to a connection, so no message is sent twice. The files are synced when the socket closes, not before: after a
-//! power failure, the newest messages may be missing, and the newest that were sent may be sent again.
+//! visible to a connection, so no message is sent twice, unless the disk is so full that what the file has cannot be
+//! replaced. The files are synced when the socket closes, not before: after a power failure, the newest messages may be
+//! missing, and the newest that were sent may be sent again.
+//!
+//! # Whose files these are
+//!
+//! Only files with the names that this module gives are opened, changed or removed, and none through a symbolic link.
+//! Anything else in a queue's folder is an error of the bind or connect that opens the folder.
 
+mod about;
 mod cursor;
 mod queue;
 mod record;
+mod recovery;
 
 use std::fmt;
 use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
-use std::io::{self, Write};
+use std::io::{self, Read, Seek, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
+use self::about::About;
 pub(crate) use self::queue::Queue;
 pub(crate) use self::record::size_of;
-use crate::error::{Error, ErrorKind, Result};
+use self::recovery::Left;
+use crate::error::{Error, ErrorKind, Result, printable};
+use crate::sys::files::NO_FOLLOW;
 
 /// The number of bytes that are read from disk at a time, for all queues of a socket together, unless a message is larger.
 pub(crate) const BLOCK: usize = 256 << 10;
@@ -42,10 +53,15 @@ const SEGMENT_MIN: u64 = 64 << 10;
 const LOCK: &str = "LOCK";
 const QUEUE: &str = "queue-";
 
+/// The start of the text in [`LOCK`].
+const HOLDER: &str = "a socket of process ";
+
 /// A folder of queues, locked for one socket.
 pub(crate) struct Folder {
     dir: PathBuf,
     lock: File,
+    /// The type of the socket, and its wire protocol if it is not that of ZeroMQ.
+    owner: String,
     /// Whether queues with a name stay when the socket closes.
     is_kept: bool,
     /// The number of the next queue.
@@ -59,13 +75,23 @@ pub(crate) struct Found {
     pub(crate) queue: Queue,
 }
 
+/// The contents of a folder.
+#[derive(Default)]
+pub(crate) struct Contents {
+    pub(crate) queues: Vec<Found>,
+    /// The number of messages that an earlier process had not written to the end, and that are lost.
+    pub(crate) cut: u64,
+}
+
 impl Folder {
-    /// Locks the folder, which is made if it does not exist, and returns it with the messages in it.
+    /// Locks the folder, which is made if it does not exist, and returns it with the messages in it. `owner` names the
+    /// type of the socket, and its wire protocol if it is not that of ZeroMQ.
     ///
     /// # Errors
-    /// `AddressInUse` if another socket has the folder, `Invalid` if it holds messages that this socket would not send, or
-    /// damaged ones, and the system's errors. All of them name the folder.
-    pub(crate) fn open(dir: &Path, is_kept: bool) -> Result<(Folder, Vec<Found>)> {
+    /// `AddressInUse` if another socket has the folder, `Invalid` if it holds messages that this socket would not send,
+    /// damaged ones, or files of another program, and the system's errors. All of them name the folder. Nothing in it has
+    /// changed then.
+    pub(crate) fn open(dir: &Path, owner: &str, is_kept: bool) -> Result<(Folder, Contents)> {
         let about = |error: io::Error| Folder::failed(dir, "be used", error);
         DirBuilder::new()
             .recursive(true)
@@ -77,11 +103,12 @@ impl Folder {
         let mut folder = Folder {
             dir: dir.clone(),
             lock: lock(dir)?,
+            owner: printable(owner),
             is_kept,
             next: 0,
         };
-        let found = folder.find().map_err(|error| folder.error(error))?;
-        Ok((folder, found))
+        let contents = folder.find().map_err(about)?;
+        Ok((folder, contents))
     }
 
     pub(crate) fn is_kept(&self) -> bool {
@@ -97,9 +124,7 @@ impl Folder {
     /// # Errors
     /// The system's.
     pub(crate) fn create(&mut self, name: Option<&[u8]>, limit: u64) -> io::Result<Queue> {
-        let dir = self.dir.join(format!("{QUEUE}{}", self.next));
-        self.next += 1;
-        Queue::create(dir, name, self.is_kept, segment_size(limit))
+        self.create_queue(name, self.is_kept, limit)
     }
 
     /// Creates a queue for a peer that has no name by which it could be recognised later.
@@ -107,9 +132,27 @@ impl Folder {
     /// # Errors
     /// The system's.
     pub(crate) fn create_unnamed(&mut self, limit: u64) -> io::Result<Queue> {
-        let dir = self.dir.join(format!("{QUEUE}{}", self.next));
+        self.create_queue(None, false, limit)
+    }
+
+    fn create_queue(
+        &mut self,
+        name: Option<&[u8]>,
+        is_kept: bool,
+        limit: u64,
+    ) -> io::Result<Queue> {
+        let number = self.next;
         self.next += 1;
-        Queue::create(dir, None, false, segment_size(limit))
+        let about = About {
+            owner: self.owner.clone(),
+            is_kept,
+            name: name.map(<[u8]>::to_vec),
+        };
+        Queue::create(self.queue_path(number), &about, segment_size(limit))
+    }
+
+    fn queue_path(&self, number: u64) -> PathBuf {
+        self.dir.join(queue_name(number))
     }
 
     /// The error of a call that this folder's queues have failed.
@@ -123,31 +166,57 @@ impl Folder {
     }
 
     /// Opens the queues that are kept, and removes the others.
-    fn find(&mut self) -> io::Result<Vec<Found>> {
+    fn find(&mut self) -> io::Result<Contents> {
         let mut numbers: Vec<u64> = Vec::new();
         for entry in fs::read_dir(&self.dir)? {
             let name = entry?.file_name();
-            let number = name.to_str().and_then(|name| name.strip_prefix(QUEUE));
-            numbers.extend(number.and_then(|number| number.parse::<u64>().ok()));
+            numbers.extend(name.to_str().and_then(queue_number));
         }
         numbers.sort_unstable();
-        let mut found = Vec::new();
+        let mut left = Vec::new();
         for number in numbers {
-            self.next = number + 1;
-            let dir = self.dir.join(format!("{QUEUE}{number}"));
-            let Some((name, queue)) = Queue::open(dir)? else {
-                continue;
-            };
-            if !self.is_kept {
-                let text = format!(
-                    "it holds {} messages of an earlier socket that had SPILL_KEEP: set SPILL_KEEP to send them, or use another folder",
-                    queue.messages()
-                );
-                return Err(io::Error::new(io::ErrorKind::InvalidInput, text));
-            }
-            found.push(Found { name, queue });
+            let path = self.queue_path(number);
+            self.next = number.checked_add(1).ok_or_else(|| foreign(&path))?;
+            let queue = Left::find(path)?;
+            self.check(&queue)?;
+            left.push(queue);
         }
-        Ok(found)
+        let mut contents = Contents::default();
+        for mut left in left {
+            contents.cut += u64::from(left.is_cut());
+            let name = left.about.take().and_then(|about| about.name);
+            let queue = left.settle()?;
+            contents
+                .queues
+                .extend(queue.map(|queue| Found { name, queue }));
+        }
+        Ok(contents)
+    }
+
+    /// Checks that this socket would send the messages of a queue.
+    fn check(&self, left: &Left) -> io::Result<()> {
+        if self.is_kept
+            && let Some(path) = left.lacks()
+        {
+            return Err(damaged(&path, "is missing or incomplete"));
+        }
+        let messages = left.messages();
+        let Some(about) = left.about.as_ref().filter(|_| messages > 0) else {
+            return Ok(());
+        };
+        let (theirs, ours) = (&about.owner, &self.owner);
+        let text = if theirs != ours {
+            format!(
+                "it holds {messages} messages of a socket of type {theirs}, and this one is of type {ours}: use another folder, or send them with a {theirs} first"
+            )
+        } else if !self.is_kept {
+            format!(
+                "it holds {messages} messages of an earlier socket that had SPILL_KEEP: set SPILL_KEEP to send them, or use another folder"
+            )
+        } else {
+            return Ok(());
+        };
+        Err(io::Error::new(io::ErrorKind::InvalidInput, text))
     }
 }
 
@@ -171,15 +240,31 @@ fn segment_size(limit: u64) -> u64 {
     }
 }
 
+fn queue_name(number: u64) -> String {
+    format!("{QUEUE}{number}")
+}
+
+/// The number of the queue whose folder has this name.
+fn queue_number(name: &str) -> Option<u64> {
+    let number = name.strip_prefix(QUEUE)?.parse().ok()?;
+    (name == queue_name(number)).then_some(number)
+}
+
 fn lock(dir: &Path) -> Result<File> {
     let path = dir.join(LOCK);
     let failed = |error| Folder::failed(dir, "be locked", error);
-    let file = new_file().truncate(false).open(&path);
+    if fs::symlink_metadata(&path).is_ok_and(|file| !file.is_file()) {
+        return Err(failed(foreign(&path)));
+    }
+    let file = existing_file().create(true).truncate(false).open(&path);
     let mut file = file.map_err(failed)?;
-    match file.try_lock() {
-        Ok(()) => {}
+    let locked = file.try_lock();
+    let mut holder = Vec::new();
+    let read = (&file).take(100).read_to_end(&mut holder);
+    let holder = String::from_utf8_lossy(&holder);
+    match locked {
+        Ok(()) => read.map(|_| ()).map_err(failed)?,
         Err(TryLockError::WouldBlock) => {
-            let holder = fs::read_to_string(&path).unwrap_or_default();
             let holder = match holder.trim() {
                 "" => "another socket",
                 holder => holder,
@@ -192,26 +277,60 @@ fn lock(dir: &Path) -> Result<File> {
         }
         Err(TryLockError::Error(error)) => return Err(failed(error)),
     }
+    // A disk without room may have cut it short, and zeros are what a file system leaves for what it had not written.
+    let text = holder.trim_end_matches('\0');
+    if !text.starts_with(HOLDER) && !HOLDER.starts_with(text) {
+        return Err(failed(foreign(&path)));
+    }
     // The text is only informative; the lock holds even if there is no room for it.
-    let text = format!("a socket of process {}\n", std::process::id());
+    let text = format!("{HOLDER}{}\n", std::process::id());
     let _ = file
         .set_len(0)
+        .and_then(|()| file.rewind())
         .and_then(|()| file.write_all(text.as_bytes()));
     Ok(file)
 }
 
-/// Options for a file that only its owner may read, because messages are confidential.
-fn new_file() -> OpenOptions {
+/// Options for a file that exists, and is not a link to another one.
+fn existing_file() -> OpenOptions {
     let mut options = OpenOptions::new();
-    options.create(true).read(true).write(true).mode(0o600);
+    options.read(true).write(true).custom_flags(NO_FOLLOW);
+    // Messages are confidential.
+    options.mode(0o600);
     options
+}
+
+/// Options for a file that does not exist.
+fn new_file() -> OpenOptions {
+    let mut options = existing_file();
+    options.create_new(true);
+    options
+}
+
+fn damaged(path: &Path, what: &str) -> io::Error {
+    let text = format!(
+        "{} {what}: move the folder away to give up its messages",
+        path.display()
+    );
+    io::Error::new(io::ErrorKind::InvalidData, text)
+}
+
+/// The error about a file that no socket has made.
+fn foreign(path: &Path) -> io::Error {
+    let text = format!(
+        "{} was not made by a socket: move it away, or use another SPILL_DIR",
+        path.display()
+    );
+    io::Error::new(io::ErrorKind::InvalidData, text)
 }
 
 /// Makes a file durable, or the names in a folder.
 fn sync(path: &Path) -> io::Result<()> {
     #[cfg(test)]
     SYNCED.with_borrow_mut(|synced| synced.push(path.to_owned()));
-    File::open(path)?.sync_all()
+    let mut options = OpenOptions::new();
+    options.read(true).custom_flags(NO_FOLLOW);
+    options.open(path)?.sync_all()
 }
 
 #[cfg(test)]

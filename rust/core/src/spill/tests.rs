@@ -18,14 +18,19 @@ fn message(number: usize) -> Message {
 }
 
 fn open(dir: &Path) -> Queue {
-    let (_, mut found) = Folder::open(dir, true).unwrap();
-    assert_eq!(found.len(), 1);
-    found.remove(0).queue
+    reopen(dir).0
+}
+
+/// The queue, and whether an incomplete message was cut off.
+fn reopen(dir: &Path) -> (Queue, bool) {
+    let (_, mut contents) = Folder::open(dir, "PUSH", true).unwrap();
+    assert_eq!(contents.queues.len(), 1);
+    (contents.queues.remove(0).queue, contents.cut == 1)
 }
 
 fn fill(dir: &Path, count: usize) -> Queue {
-    let (mut folder, found) = Folder::open(dir, true).unwrap();
-    assert!(found.is_empty());
+    let (mut folder, contents) = Folder::open(dir, "PUSH", true).unwrap();
+    assert!(contents.queues.is_empty());
     let mut queue = folder.create(None, 1).unwrap();
     for number in 0..count {
         queue.push(&message(number)).unwrap();
@@ -75,9 +80,9 @@ fn the_cut_end_of_a_file_loses_one_message() {
     let last = size_of(&message(19)) as usize;
     for cut in 1..=last {
         fs::write(&path, &whole[..whole.len() - cut]).unwrap();
-        let mut queue = open(dir.path());
+        let (mut queue, is_cut) = reopen(dir.path());
         assert_eq!(queue.messages(), 19, "{cut}");
-        assert_eq!(queue.is_cut(), cut < last, "{cut}");
+        assert_eq!(is_cut, cut < last, "{cut}");
         // The next message takes its place.
         queue.push(&message(5)).unwrap();
         drop(queue);
@@ -127,8 +132,8 @@ fn a_failed_write_is_reported_and_leaves_nothing_in_the_file() {
         let size = (accepted.len() as u64, accepted.iter().map(size_of).sum());
         assert_eq!((queue.messages(), queue.bytes()), size);
         drop(queue);
-        let mut queue = open(dir.path());
-        assert!(!queue.is_cut());
+        let (mut queue, is_cut) = reopen(dir.path());
+        assert!(!is_cut);
         assert_eq!((queue.messages(), queue.bytes()), size);
         for message in accepted {
             assert_eq!(queue.take(1000).unwrap(), Some(message));
@@ -144,11 +149,16 @@ fn damage_before_the_end_is_an_error_that_names_the_file() {
     let path = files(dir.path()).pop().unwrap();
     let whole = fs::read(&path).unwrap();
     let last = whole.len() - size_of(&message(19)) as usize;
+    let queue = path.parent().unwrap();
+    let others = ["about", "cursor"].map(|name| {
+        let path = queue.join(name);
+        (path.clone(), fs::read(path).unwrap())
+    });
     for at in (0..last).step_by(3) {
         let mut bytes = whole.clone();
         bytes[at] ^= 0x10;
         fs::write(&path, bytes).unwrap();
-        match Folder::open(dir.path(), true) {
+        match Folder::open(dir.path(), "PUSH", true) {
             Err(error) => {
                 let text = error.to_string();
                 assert!(
@@ -157,9 +167,13 @@ fn damage_before_the_end_is_an_error_that_names_the_file() {
                 );
             }
             // A length may claim all the rest, as that of an incomplete message does.
-            Ok((_, found)) => assert!(found[0].queue.is_cut(), "byte {at}"),
+            Ok((_, contents)) => assert_eq!(contents.cut, 1, "byte {at}"),
         }
-        fs::write(&path, &whole).unwrap();
+        // Without messages, the folder is removed.
+        fs::create_dir_all(queue).unwrap();
+        for (path, bytes) in others.iter().chain([&(path.clone(), whole.clone())]) {
+            fs::write(path, bytes).unwrap();
+        }
     }
 }
 
@@ -172,9 +186,9 @@ fn a_cursor_that_is_written_halfway_leaves_the_one_before() {
     }
     drop(queue);
     let path = dir.path().join("queue-0/cursor");
-    // The third write is in the second place.
-    let file = new_file().truncate(false).open(path).unwrap();
-    file.write_all_at(&[0xff; 9], 32 + 8).unwrap();
+    // The first write was that of the creation, so the fourth one is in the first place.
+    let file = existing_file().open(path).unwrap();
+    file.write_all_at(&[0xff; 9], 8).unwrap();
     assert_eq!(open(dir.path()).take(1000).unwrap(), Some(message(2)));
 }
 
@@ -183,8 +197,8 @@ fn a_folder_has_one_socket_at_a_time_and_is_private() {
     use std::os::unix::fs::PermissionsExt;
     let place = tempfile::tempdir().unwrap();
     let dir = place.path().join("a/b");
-    let (folder, _) = Folder::open(&dir, false).unwrap();
-    let error = Folder::open(&dir, false).err().unwrap();
+    let (folder, _) = Folder::open(&dir, "PUSH", false).unwrap();
+    let error = Folder::open(&dir, "PUSH", false).err().unwrap();
     assert_eq!(error.kind(), ErrorKind::AddressInUse);
     let pid = std::process::id().to_string();
     assert!(error.to_string().contains(&pid), "{error}");
@@ -193,7 +207,7 @@ fn a_folder_has_one_socket_at_a_time_and_is_private() {
         "{error}"
     );
     drop(folder);
-    let (mut folder, _) = Folder::open(&dir, false).unwrap();
+    let (mut folder, _) = Folder::open(&dir, "PUSH", false).unwrap();
     folder.create(None, 0).unwrap().push(&message(1)).unwrap();
     let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
     assert_eq!(mode(&dir), 0o700);
@@ -201,8 +215,8 @@ fn a_folder_has_one_socket_at_a_time_and_is_private() {
     assert_eq!(mode(&dir.join("queue-0/segment-0000000000")), 0o600);
     // Left by a process that was killed, and not to be kept.
     drop(folder);
-    let (_folder, found) = Folder::open(&dir, false).unwrap();
-    assert!(found.is_empty() && !dir.join("queue-0").exists());
+    let (_folder, contents) = Folder::open(&dir, "PUSH", false).unwrap();
+    assert!(contents.queues.is_empty() && !dir.join("queue-0").exists());
 }
 
 #[test]

@@ -16,6 +16,7 @@
 //! * [`poll`]: readiness of a few descriptors of the application, once.
 //! * [`sync`], [`clock`], [`chance`]: locks, atomics, the time and random numbers, which a test replaces by those of a scheduler.
 //! * [`errno`]: the numbers of errors.
+//! * [`files`]: a flag for opening files.
 //! * [`fork`]: tells a forked child from its parent.
 //! * [`local`]: the addresses of Unix domain sockets, and their peers.
 //! * [`interfaces`]: the addresses of the network interfaces.
@@ -29,6 +30,7 @@ pub(crate) mod chance;
 pub(crate) mod clock;
 pub(crate) mod datagram;
 pub(crate) mod errno;
+pub(crate) mod files;
 pub(crate) mod fork;
 pub(crate) mod interfaces;
 pub(crate) mod limits;

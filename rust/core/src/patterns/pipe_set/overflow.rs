@@ -17,7 +17,7 @@ use zeroxide_proto::message::Message;
 use super::{DoomReason, DropReason, PipeSet, Side};
 use crate::error::{Error, ErrorKind, Result};
 use crate::pipe::PipeId;
-use crate::spill::{BLOCK, Folder, Found, Queue, size_of};
+use crate::spill::{BLOCK, Contents, Folder, Found, Queue, size_of};
 
 /// The minimum number of bytes that are read from a queue at once.
 const AHEAD_MIN: usize = 4096;
@@ -77,11 +77,10 @@ impl Overflow {
     /// `Invalid` if they are those of another style.
     pub(crate) fn new(
         folder: Folder,
-        found: Vec<Found>,
+        contents: Contents,
         style: Spills,
         limit: u64,
-    ) -> Result<(Overflow, u64)> {
-        let mut cut = 0;
+    ) -> Result<Overflow> {
         let mut overflow = Overflow {
             folder,
             limit,
@@ -94,7 +93,7 @@ impl Overflow {
             is_draining: false,
             trouble: None,
         };
-        for Found { name, queue } in found {
+        for Found { name, queue } in contents.queues {
             let fits = match style {
                 Spills::ForAny => name.is_none() && overflow.for_any.is_none(),
                 _ => name.is_some(),
@@ -106,14 +105,13 @@ impl Overflow {
                 );
                 return Err(Error::with(ErrorKind::Invalid, text));
             }
-            cut += u64::from(queue.is_cut());
             overflow.bytes += queue.bytes();
             match name {
                 None => overflow.for_any = Some(queue),
                 name => overflow.for_absent.push_back(Named { name, queue }),
             }
         }
-        Ok((overflow, cut))
+        Ok(overflow)
     }
 
     pub(crate) fn set_limit(&mut self, limit: u64) {
@@ -209,7 +207,7 @@ impl Overflow {
     pub(crate) fn close(self) {
         let peers = self.for_peers.into_values().flatten();
         let named = peers.chain(self.for_absent).map(|named| named.queue);
-        for queue in named.chain(self.for_any) {
+        for mut queue in named.chain(self.for_any) {
             // The messages are in the page cache even if this fails, and what cannot be removed now will be by the next
             // socket.
             let _ = match queue.is_kept() && queue.messages() > 0 {

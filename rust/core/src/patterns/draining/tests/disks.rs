@@ -124,6 +124,7 @@ fn a_file_of_one_peer_that_cannot_be_read_delays_its_messages_only() {
         let file = socket.dir.path().join("queue-0/segment-0000000001");
         let aside = socket.dir.path().join("aside");
         fs::rename(&file, &aside).unwrap();
+        fs::create_dir(&file).unwrap();
         let mut got = [Vec::new(), Vec::new()];
         let receive_all = |socket: &mut Socket, got: &mut [Vec<u64>; 2]| {
             for (peer, got) in peers.iter().zip(got) {
@@ -140,6 +141,7 @@ fn a_file_of_one_peer_that_cannot_be_read_delays_its_messages_only() {
         assert_eq!(socket.drain().next, Next::Later, "{name}");
         receive_all(&mut socket, &mut got);
         assert_eq!((got[0].len(), got[1].len()), (12, 25), "{name}");
+        fs::remove_dir(&file).unwrap();
         fs::rename(&aside, &file).unwrap();
         while socket.on_disk() > 0 {
             socket.drain();

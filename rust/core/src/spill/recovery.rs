@@ -1,0 +1,211 @@
+//! What an earlier socket has left in the folder of a queue. It is read first, and changed only when all of the socket's
+//! queues can be used.
+
+use std::fs::{self, File};
+use std::io;
+use std::path::{Path, PathBuf};
+
+use super::about::{self, About};
+use super::cursor::{self, Cursor, read_up_to};
+use super::queue::{self, Queue, Segment, look};
+use super::record::{self, Found};
+use super::{BLOCK, SEGMENT_MAX, damaged, existing_file, foreign};
+
+/// See the module text.
+pub(super) struct Left {
+    /// `None` if the creation or the removal of the queue was interrupted.
+    pub(super) about: Option<About>,
+    /// The messages that were not read, if the queue is kept.
+    queue: Queue,
+    /// The files of which every message was read.
+    read: Vec<u64>,
+    /// An incomplete message is at the end of the last file.
+    is_cut: bool,
+}
+
+impl Left {
+    /// Reads the folder.
+    ///
+    /// # Errors
+    /// The system's, and `InvalidData` if a file is damaged other than at its end, or is not one of a queue.
+    pub(super) fn find(dir: PathBuf) -> io::Result<Left> {
+        if !fs::symlink_metadata(&dir)?.is_dir() {
+            return Err(foreign(&dir));
+        }
+        let files = Files::list(&dir)?;
+        let about = match files.has_about {
+            true => About::read(&dir)?,
+            false => None,
+        };
+        let mut left = Left {
+            about,
+            queue: Queue::empty(dir, SEGMENT_MAX),
+            read: Vec::new(),
+            is_cut: false,
+        };
+        let last = files.segments.last().copied();
+        left.queue.next = match last.map_or(Some(0), |last| last.checked_add(1)) {
+            Some(next) => next,
+            None => return Err(foreign(&left.queue.path(u64::MAX))),
+        };
+        left.queue.segments = files.segments.into_iter().map(Segment::closed).collect();
+        if !left.about.as_ref().is_some_and(|about| about.is_kept) {
+            return Ok(left);
+        }
+        if !files.has_cursor {
+            if left.queue.segments.is_empty() {
+                return Ok(left);
+            }
+            let what = "is missing, so that messages could be sent again";
+            return Err(damaged(&left.queue.dir.join(cursor::NAME), what));
+        }
+        let (cursor, position) = Cursor::open(&left.queue.dir)?;
+        left.queue.cursor = Some(cursor);
+        left.recover(position)?;
+        Ok(left)
+    }
+
+    /// Counts the messages from this position on.
+    fn recover(&mut self, position: Option<cursor::Position>) -> io::Result<()> {
+        let queue = &mut self.queue;
+        let oldest = queue.segments.front().map_or(0, |segment| segment.number);
+        let (first, offset) = position.unwrap_or((oldest, 0));
+        while let Some(segment) = queue
+            .segments
+            .pop_front_if(|segment| segment.number < first)
+        {
+            self.read.push(segment.number);
+        }
+        let count = queue.segments.len();
+        for index in 0..count {
+            let number = queue.segments[index].number;
+            queue.at = if number == first { offset } else { 0 };
+            let file = existing_file().open(queue.path(number))?;
+            let length = file.metadata()?.len();
+            queue.block.clear();
+            let mut messages = 0;
+            while queue.at < length {
+                match look(
+                    &file,
+                    queue.at,
+                    BLOCK,
+                    &mut queue.block,
+                    &mut queue.block_at,
+                )? {
+                    Found::Message(message, size) => {
+                        messages += 1;
+                        queue.bytes += record::size_of(&message);
+                        queue.at += size as u64;
+                    }
+                    // The process or the machine stopped while it was written.
+                    Found::Short(_) | Found::Damaged
+                        if index + 1 == count && is_tail(&file, queue.at, length)? =>
+                    {
+                        self.is_cut = true;
+                        break;
+                    }
+                    _ => {
+                        let what = format!("is damaged at byte {}", queue.at);
+                        return Err(damaged(&queue.path(number), &what));
+                    }
+                }
+            }
+            queue.messages += messages;
+            let segment = &mut queue.segments[index];
+            segment.messages = messages;
+            segment.end = queue.at;
+        }
+        let front = queue.segments.front().map(|segment| segment.number);
+        queue.at = if front == Some(first) { offset } else { 0 };
+        queue.rest();
+        Ok(())
+    }
+
+    /// The number of messages that are kept.
+    pub(super) fn messages(&self) -> u64 {
+        self.queue.messages
+    }
+
+    /// Whether an earlier process was stopped while it wrote the last message, which is lost.
+    pub(super) fn is_cut(&self) -> bool {
+        self.is_cut
+    }
+
+    /// The file that is missing or incomplete, although there are messages.
+    pub(super) fn lacks(&self) -> Option<PathBuf> {
+        let has_bytes = |segment: &Segment| {
+            let length = fs::symlink_metadata(self.queue.path(segment.number));
+            length.is_ok_and(|length| length.len() > 0)
+        };
+        let is_void = self.about.is_none() && self.queue.segments.iter().any(has_bytes);
+        is_void.then(|| self.queue.dir.join(about::NAME))
+    }
+
+    /// Removes what is not needed, and cuts off an incomplete message. `None` if no messages are kept.
+    ///
+    /// # Errors
+    /// The system's.
+    pub(super) fn settle(self) -> io::Result<Option<Queue>> {
+        for number in &self.read {
+            fs::remove_file(self.queue.path(*number))?;
+        }
+        if self.queue.messages == 0 {
+            self.queue.remove()?;
+            return Ok(None);
+        }
+        if self.is_cut
+            && let Some(last) = self.queue.segments.back()
+        {
+            let file = existing_file().open(self.queue.path(last.number))?;
+            file.set_len(last.end)?;
+        }
+        Ok(Some(self.queue))
+    }
+}
+
+/// The files of a queue.
+struct Files {
+    segments: Vec<u64>,
+    has_about: bool,
+    has_cursor: bool,
+}
+
+impl Files {
+    /// Lists the folder.
+    ///
+    /// # Errors
+    /// `InvalidData` if it has anything else: a name that is not one of a queue, or is not that of a file.
+    fn list(dir: &Path) -> io::Result<Files> {
+        let mut files = Files {
+            segments: Vec::new(),
+            has_about: false,
+            has_cursor: false,
+        };
+        for entry in fs::read_dir(dir)? {
+            let entry = entry?;
+            let name = entry.file_name();
+            match name.to_str() {
+                _ if !entry.file_type()?.is_file() => return Err(foreign(&entry.path())),
+                Some(about::NAME) => files.has_about = true,
+                Some(cursor::NAME) => files.has_cursor = true,
+                name => match name.and_then(queue::segment_number) {
+                    Some(number) => files.segments.push(number),
+                    None => return Err(foreign(&entry.path())),
+                },
+            }
+        }
+        files.segments.sort_unstable();
+        Ok(files)
+    }
+}
+
+/// Whether what follows the last whole message is the rest of one write, which was cut short.
+fn is_tail(file: &File, at: u64, length: u64) -> io::Result<bool> {
+    let mut header = [0; record::HEADER];
+    if read_up_to(file, &mut header, at)? < header.len() {
+        return Ok(true);
+    }
+    let claimed = record::u64_at(&header, 0).saturating_add(record::HEADER as u64);
+    // Zeros are what a file system leaves for what it had not written.
+    Ok(header == [0; record::HEADER] || claimed >= length - at)
+}
