@@ -9,7 +9,9 @@ use std::time::Duration;
 
 use common::{SocketExt, Watchdog, inproc_name, socket, until};
 use tempfile::TempDir;
-use zeroxide::{Context, DropReason, ErrorKind, Socket, SocketType, Value, Wait, ids};
+use zeroxide::{
+    Context, DropReason, ErrorKind, Events, Message, Socket, SocketType, Value, Wait, ids,
+};
 
 use SocketType::{Dealer, Pub, Pull, Push, Router};
 
@@ -220,6 +222,41 @@ fn a_damaged_cursor_is_an_error_and_sends_nothing_again() {
         assert_eq!(spilled(&push), 3);
         push.close_within(None).unwrap();
     }
+}
+
+#[test]
+fn a_message_above_the_limit_does_not_keep_smaller_ones_waiting() {
+    let _watchdog = Watchdog::new("a_message_above_the_limit_does_not_keep_smaller_ones_waiting");
+    let (context, dir) = (Context::new(), folder());
+    let push = spilling(&context, Push, dir.path(), false);
+    push.int(ids::SPILL_BYTES, 1000);
+    let endpoint = push.bind(&inproc_name()).unwrap();
+    let writable = || push.events().unwrap().contains(Events::WRITABLE);
+    let too_large = || Message::from(vec![b'x'; 2000]);
+    let again = |message: Message| {
+        let error = push.send(message, Wait::Dont).unwrap_err().error;
+        assert_eq!(error.kind(), ErrorKind::Again);
+    };
+    again(too_large());
+    assert!(writable());
+    push.send("small", Wait::Dont).unwrap();
+    assert!(writable() && spilled(&push) == 1);
+    // This one would fit if the first one were gone, so it has to wait for that.
+    again(Message::from(vec![b'x'; 960]));
+    assert!(!writable());
+    push.send("smaller", Wait::Dont).unwrap();
+    assert!(writable());
+    // A blocked sender waits for memory, behind what is on disk.
+    let blocked = push.clone();
+    let sender = std::thread::spawn(move || blocked.send(too_large(), Wait::Forever).unwrap());
+    let pull = socket(&context, Pull);
+    pull.connect(&endpoint).unwrap();
+    assert_eq!(
+        (pull.take(), pull.take()),
+        ("small".into(), "smaller".into())
+    );
+    assert_eq!(pull.take().len(), 2000);
+    sender.join().unwrap();
 }
 
 #[test]

@@ -48,7 +48,8 @@ pub(crate) struct Overflow {
     /// The kept messages for peers that are gone.
     for_absent: VecDeque<Named>,
     bytes: u64,
-    /// A message found no room since the last one was taken.
+    /// A message found no room, and none was taken or added since. One that is larger than the limit does not count:
+    /// waiting would not help it.
     is_full: bool,
     is_draining: bool,
     /// The reason why messages could not be read back, for the next sender.
@@ -175,10 +176,15 @@ impl Overflow {
     /// Checks that a message of this size may be added.
     fn admit(&mut self, size: u64) -> Result<()> {
         if self.limit != 0 && self.bytes + size > self.limit {
-            self.is_full = true;
+            self.is_full |= size <= self.limit;
             return Err(Error::new(ErrorKind::Again));
         }
         Ok(())
+    }
+
+    fn added(&mut self, size: u64) {
+        self.bytes += size;
+        self.is_full = false;
     }
 
     fn took(&mut self, message: &Message) {
@@ -300,7 +306,7 @@ impl PipeSet {
             }
             return Err(overflow.folder.error(error));
         }
-        overflow.bytes += size;
+        overflow.added(size);
         if is_first {
             self.hold_all();
         }
@@ -354,7 +360,7 @@ impl PipeSet {
         if let Err(error) = pushed {
             return Err(overflow.folder.error(error));
         }
-        overflow.bytes += size;
+        overflow.added(size);
         if let Some(pipe) = self.get(id) {
             pipe.block();
         }
