@@ -13,7 +13,7 @@ use zeroxide::{
     Context, DropReason, ErrorKind, Events, Message, Socket, SocketType, Value, Wait, ids,
 };
 
-use SocketType::{Dealer, Pub, Pull, Push, Router};
+use SocketType::{Dealer, Pub, Pull, Push, Router, Xpub};
 
 /// A socket that keeps two messages per peer in memory, and the others in `dir`.
 fn spilling(context: &Context, socket_type: SocketType, dir: &Path, keep: bool) -> Socket {
@@ -257,6 +257,48 @@ fn a_message_above_the_limit_does_not_keep_smaller_ones_waiting() {
     );
     assert_eq!(pull.take().len(), 2000);
     sender.join().unwrap();
+}
+
+#[test]
+fn conflate_and_a_folder_exclude_each_other() {
+    let _watchdog = Watchdog::new("conflate_and_a_folder_exclude_each_other");
+    let (context, dir) = (Context::new(), folder());
+    let path = Value::from(dir.path().as_os_str().as_encoded_bytes());
+    for socket_type in [Push, Dealer, Pub] {
+        for folder_first in [false, true] {
+            let socket = socket(&context, socket_type);
+            let mut settings = [
+                (ids::CONFLATE, Value::Int(1)),
+                (ids::SPILL_DIR, path.clone()),
+            ];
+            if folder_first {
+                settings.reverse();
+            }
+            let [(first, value), (second, other)] = settings;
+            socket.set_option(first, &value).unwrap();
+            let error = socket.set_option(second, &other).unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::Invalid);
+            let text = error.to_string();
+            assert!(
+                text.contains("CONFLATE") && text.contains("SPILL_DIR"),
+                "{text}"
+            );
+            // Without the first one, the second one is as good as ever.
+            let none = if folder_first {
+                Value::from("")
+            } else {
+                Value::Int(0)
+            };
+            socket.set_option(first, &none).unwrap();
+            socket.set_option(second, &other).unwrap();
+        }
+    }
+    // It has no effect there.
+    for socket_type in [Router, Xpub] {
+        let socket = socket(&context, socket_type);
+        socket.int(ids::CONFLATE, 1);
+        socket.set_option(ids::SPILL_DIR, &path).unwrap();
+    }
 }
 
 #[test]

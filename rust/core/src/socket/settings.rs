@@ -23,7 +23,7 @@ impl Socket {
         core.process(&mut state);
         let row = core.registry.mechanisms.row(id)?;
         core.spec().check_option(&row)?;
-        core.check_spill_option(id)?;
+        core.check_spill_option(&state.options, id, value)?;
         if let (ids::WIRE_PROTOCOL, Value::Int(number)) = (id, value)
             && let Some(wire) = wires::numbered(*number)
         {

@@ -11,7 +11,7 @@ use super::core::{Core, State};
 use super::spiller::{Closing, Spiller};
 use crate::error::{Error, ErrorKind, Result};
 use crate::monitor::Party;
-use crate::options::ids;
+use crate::options::{Options, Value, ids};
 use crate::patterns::{self, DropReason, Next, Overflow, Pattern, PatternSpec, PipeSet};
 use crate::pipe::PipeId;
 use crate::spill::Folder;
@@ -58,14 +58,29 @@ impl Core {
         Ok(())
     }
 
-    /// Checks that an option may still change.
+    /// Checks that an option may have this value.
     ///
     /// # Errors
-    /// `Invalid` for the folder of a socket that has one.
-    pub(super) fn check_spill_option(&self, id: i32) -> Result<()> {
+    /// `Invalid` for the folder of a socket that has one, and for a folder together with CONFLATE: the newest message
+    /// replaces the one before, so none could wait on disk.
+    pub(super) fn check_spill_option(
+        &self,
+        options: &Options,
+        id: i32,
+        value: &Value,
+    ) -> Result<()> {
         let is_fixed = matches!(id, ids::SPILL_DIR | ids::SPILL_KEEP);
         if is_fixed && self.spiller.get().is_some() {
             let text = "SPILL_DIR and SPILL_KEEP cannot change after the bind or connect that has opened the folder";
+            return Err(Error::with(ErrorKind::Invalid, text));
+        }
+        let has_both = match (id, value) {
+            (ids::CONFLATE, Value::Int(on)) => *on != 0 && !options.spill_dir.is_empty(),
+            (ids::SPILL_DIR, Value::Bytes(dir)) => options.conflate && !dir.is_empty(),
+            _ => false,
+        };
+        if has_both && self.spec().conflates {
+            let text = "CONFLATE keeps only the newest message, and SPILL_DIR keeps all of them in order: leave one of them out";
             return Err(Error::with(ErrorKind::Invalid, text));
         }
         Ok(())
