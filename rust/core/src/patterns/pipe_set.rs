@@ -1,8 +1,10 @@
 //! The pipes of one socket, with counters for the fate of each message.
 
+mod absent;
 mod effort;
 mod gathering;
 mod overflow;
+mod returning;
 
 use std::fmt;
 use std::mem;

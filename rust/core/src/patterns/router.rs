@@ -107,7 +107,7 @@ impl Router {
     /// Takes the name from `holder` for `newcomer`, if that is allowed.
     fn take_over(&mut self, pipes: &mut PipeSet, holder: PipeId, newcomer: PipeId) -> bool {
         if is_gone(pipes, holder) {
-            self.table.unroute(holder);
+            self.unroute(pipes, holder);
             return true;
         }
         // An authenticated peer shares its name with no other, and a name that the application chose stays.
@@ -124,7 +124,7 @@ impl Router {
     /// Takes a peer's name away. The peer stays connected, because it would otherwise reconnect at once and take the
     /// name back, forever.
     fn depose(&mut self, pipes: &mut PipeSet, holder: PipeId) {
-        let name = self.table.unroute(holder);
+        let name = self.unroute(pipes, holder);
         self.table.remove(holder);
         if let Some(name) = name {
             self.line_up(pipes, holder, &name, DoomReason::HandedOver);
@@ -160,9 +160,16 @@ impl Router {
         pipes.doom(id, reason);
     }
 
+    /// Frees the name of a peer. The messages that are kept for this name on disk stay there.
+    fn unroute(&mut self, pipes: &mut PipeSet, id: PipeId) -> Option<Bytes> {
+        let name = self.table.unroute(id)?;
+        pipes.part_from_name(id, &name);
+        Some(name)
+    }
+
     /// Frees the name of a peer, or gives it to a waiting one.
     fn release(&mut self, pipes: &mut PipeSet, id: PipeId) {
-        if let Some(name) = self.table.unroute(id)
+        if let Some(name) = self.unroute(pipes, id)
             && !self.claims.is_empty()
         {
             self.pass_on(pipes, id, name);
@@ -183,7 +190,8 @@ impl Router {
             return;
         };
         self.claims.remove(heir);
-        self.table.insert(heir, name, Given::Announced);
+        self.table.insert(heir, name.clone(), Given::Announced);
+        pipes.adopt(heir, Some(&name));
         self.welcome(pipes, heir);
     }
 
@@ -282,7 +290,7 @@ impl Pattern for Router {
                     // precedence.
                     self.depose(pipes, holder);
                 }
-                Some(holder) => drop(self.table.unroute(holder)),
+                Some(holder) => drop(self.unroute(pipes, holder)),
                 None => {}
             }
             self.table.insert(id, name, Given::Chosen);

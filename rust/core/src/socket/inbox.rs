@@ -163,6 +163,8 @@ impl Core {
             }
         }
         state.pattern.detach(&mut state.pipes, id);
+        // Another peer may have its name now, and messages on disk.
+        self.ring_spiller();
         let origin = state.origins.remove(&id);
         if state.unread.remove(&id) {
             self.unread.store(state.unread.len(), Ordering::Relaxed);
@@ -260,10 +262,10 @@ impl PipeOwner for Core {
             | PipeEvent::Asked => true,
         };
         self.post(Post::Pipe(id, event), urgent);
-        // A peer has room, has come or is gone.
+        // A peer has room, has come or is gone, and another one may have its name.
         if matches!(
             event,
-            PipeEvent::Writable | PipeEvent::Ready | PipeEvent::Closed
+            PipeEvent::Writable | PipeEvent::Ready | PipeEvent::HungUp | PipeEvent::Closed
         ) {
             self.ring_spiller();
         }

@@ -148,7 +148,7 @@ impl Folder {
             is_kept,
             name: name.map(<[u8]>::to_vec),
         };
-        Queue::create(self.queue_path(number), &about, segment_size(limit))
+        Queue::create(self.queue_path(number), number, &about, segment_size(limit))
     }
 
     fn queue_path(&self, number: u64) -> PathBuf {
@@ -177,7 +177,7 @@ impl Folder {
         for number in numbers {
             let path = self.queue_path(number);
             self.next = number.checked_add(1).ok_or_else(|| foreign(&path))?;
-            let queue = Left::find(path)?;
+            let queue = Left::find(path, number)?;
             self.check(&queue)?;
             left.push(queue);
         }

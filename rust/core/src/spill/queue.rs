@@ -19,6 +19,8 @@ const SEGMENT: &str = "segment-";
 /// its messages.
 pub(crate) struct Queue {
     pub(super) dir: PathBuf,
+    /// The number in the name of the folder.
+    number: u64,
     segment_size: u64,
     /// The files with messages that were not read: the first is being read, the last is written.
     pub(super) segments: VecDeque<Segment>,
@@ -64,9 +66,14 @@ impl Segment {
 
 impl Queue {
     /// Creates the folder with an empty queue.
-    pub(super) fn create(dir: PathBuf, about: &About, segment_size: u64) -> io::Result<Queue> {
+    pub(super) fn create(
+        dir: PathBuf,
+        number: u64,
+        about: &About,
+        segment_size: u64,
+    ) -> io::Result<Queue> {
         DirBuilder::new().mode(0o700).create(&dir)?;
-        let mut queue = Queue::empty(dir, segment_size);
+        let mut queue = Queue::empty(dir, number, segment_size);
         let made = about.create(&queue.dir).and_then(|()| {
             if about.is_kept {
                 queue.cursor = Some(Cursor::create(&queue.dir)?);
@@ -82,9 +89,10 @@ impl Queue {
         }
     }
 
-    pub(super) fn empty(dir: PathBuf, segment_size: u64) -> Queue {
+    pub(super) fn empty(dir: PathBuf, number: u64, segment_size: u64) -> Queue {
         Queue {
             dir,
+            number,
             segment_size,
             segments: VecDeque::new(),
             next: 0,
@@ -97,6 +105,11 @@ impl Queue {
             messages: 0,
             bytes: 0,
         }
+    }
+
+    /// The number of the queue: a later one has a higher number.
+    pub(crate) fn number(&self) -> u64 {
+        self.number
     }
 
     /// The number of messages.

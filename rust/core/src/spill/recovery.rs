@@ -28,7 +28,7 @@ impl Left {
     ///
     /// # Errors
     /// The system's, and `InvalidData` if a file is damaged other than at its end, or is not one of a queue.
-    pub(super) fn find(dir: PathBuf) -> io::Result<Left> {
+    pub(super) fn find(dir: PathBuf, number: u64) -> io::Result<Left> {
         if !fs::symlink_metadata(&dir)?.is_dir() {
             return Err(foreign(&dir));
         }
@@ -39,7 +39,7 @@ impl Left {
         };
         let mut left = Left {
             about,
-            queue: Queue::empty(dir, SEGMENT_MAX),
+            queue: Queue::empty(dir, number, SEGMENT_MAX),
             read: Vec::new(),
             is_cut: false,
         };

@@ -1,5 +1,6 @@
 //! Sockets with a small disk against a list of what each peer must get, with random reads, closes and crashes.
 
+mod absent;
 mod disks;
 
 use std::collections::{HashMap, VecDeque};

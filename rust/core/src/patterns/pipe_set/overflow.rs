@@ -14,7 +14,8 @@ use std::path::Path;
 
 use zeroxide_proto::message::Message;
 
-use super::{DoomReason, DropReason, PipeSet, Side};
+use super::absent::{Absent, Named};
+use super::{DoomReason, DropReason, PipeSet};
 use crate::error::{Error, ErrorKind, Result};
 use crate::pipe::PipeId;
 use crate::spill::{BLOCK, Contents, Folder, Found, Queue, size_of};
@@ -44,9 +45,9 @@ pub(crate) struct Overflow {
     /// The messages for any peer, if there are any.
     for_any: Option<Queue>,
     /// The messages for each peer that has any. A peer has several queues after it returned with messages.
-    for_peers: BTreeMap<PipeId, VecDeque<Named>>,
+    pub(super) for_peers: BTreeMap<PipeId, VecDeque<Named>>,
     /// The kept messages for peers that are gone.
-    for_absent: VecDeque<Named>,
+    pub(super) absent: Absent,
     bytes: u64,
     /// A message found no room, and none was taken or added since. One that is larger than the limit does not count:
     /// waiting would not help it.
@@ -54,13 +55,6 @@ pub(crate) struct Overflow {
     is_draining: bool,
     /// The reason why messages could not be read back, for the next sender.
     trouble: Option<Error>,
-}
-
-/// A queue for a peer.
-struct Named {
-    /// By what the peer is recognised when it returns; `None` if it is not.
-    name: Option<Vec<u8>>,
-    queue: Queue,
 }
 
 /// The messages that a socket leaves on disk when it closes, or gives up.
@@ -88,7 +82,7 @@ impl Overflow {
             style,
             for_any: None,
             for_peers: BTreeMap::new(),
-            for_absent: VecDeque::new(),
+            absent: Absent::default(),
             bytes: 0,
             is_full: false,
             is_draining: false,
@@ -109,7 +103,7 @@ impl Overflow {
             overflow.bytes += queue.bytes();
             match name {
                 None => overflow.for_any = Some(queue),
-                name => overflow.for_absent.push_back(Named { name, queue }),
+                Some(name) => overflow.absent.restore(name, queue),
             }
         }
         Ok(overflow)
@@ -124,10 +118,15 @@ impl Overflow {
         self.folder.path()
     }
 
+    /// Whether messages for a peer with a name stay when the peer leaves or the socket closes.
+    pub(super) fn is_kept(&self) -> bool {
+        self.folder.is_kept()
+    }
+
     /// The messages on disk and their size.
     pub(crate) fn size(&self) -> (u64, u64) {
-        let peers = self.for_peers.values().flatten().chain(&self.for_absent);
-        size_of_all(peers.map(|named| &named.queue).chain(&self.for_any))
+        let peers = self.for_peers.values().flatten().map(|named| &named.queue);
+        size_of_all(peers.chain(self.absent.queues()).chain(&self.for_any))
     }
 
     /// The messages for one peer and their size.
@@ -192,6 +191,14 @@ impl Overflow {
         self.is_full = false;
     }
 
+    /// Removes a queue whose messages are lost.
+    pub(super) fn give_up(&mut self, queue: Queue) {
+        self.bytes = self.bytes.saturating_sub(queue.bytes());
+        self.is_full = false;
+        // The next socket with this folder removes the files that cannot be removed now.
+        let _ = queue.remove();
+    }
+
     /// What would be left on disk if the socket closed now.
     pub(crate) fn left(&self) -> Vec<Left> {
         let left = |id, queue: &Queue| Left {
@@ -203,8 +210,7 @@ impl Overflow {
             let queues = queues.iter();
             queues.map(|named| left(Some(*id), &named.queue))
         });
-        let absent = self.for_absent.iter();
-        let absent = absent.map(|named| left(None, &named.queue));
+        let absent = self.absent.queues().map(|queue| left(None, queue));
         let any = self.for_any.iter().map(|queue| left(None, queue));
         peers.chain(absent).chain(any).collect()
     }
@@ -212,8 +218,8 @@ impl Overflow {
     /// Makes the queues durable that are kept, removes the others, and gives up the folder.
     pub(crate) fn close(self) {
         let peers = self.for_peers.into_values().flatten();
-        let named = peers.chain(self.for_absent).map(|named| named.queue);
-        for mut queue in named.chain(self.for_any) {
+        let named = peers.map(|named| named.queue);
+        for mut queue in named.chain(self.absent.into_queues()).chain(self.for_any) {
             // The messages are in the page cache even if this fails, and what cannot be removed now will be by the next
             // socket.
             let _ = match queue.is_kept() && queue.messages() > 0 {
@@ -398,79 +404,6 @@ impl PipeSet {
         self.count_drop(Some(id), reason);
     }
 
-    /// By what a peer is recognised when it returns: what it called itself, or the endpoint that this socket connects to.
-    fn own_name(&self, id: PipeId, name: Option<&[u8]>) -> Option<Vec<u8>> {
-        if !self.overflow.as_ref()?.folder.is_kept() {
-            return None;
-        }
-        match name {
-            Some(name) => Some([b"name ", name].concat()),
-            None => self.endpoint_name(id),
-        }
-    }
-
-    fn endpoint_name(&self, id: PipeId) -> Option<Vec<u8>> {
-        let entry = self.slots.get(super::slot_index(id))?.entry.as_ref()?;
-        let connects = entry.side == Side::Connecting;
-        connects.then(|| [b"endpoint ", entry.endpoint.as_bytes()].concat())
-    }
-
-    /// Gives a peer that has come the kept messages for it. `name` is what it calls itself.
-    pub(crate) fn adopt(&mut self, id: PipeId, name: Option<&[u8]>) {
-        let names = [
-            self.endpoint_name(id),
-            name.map(|name| [b"name ", name].concat()),
-        ];
-        let Some(overflow) = self.overflow.as_deref_mut() else {
-            return;
-        };
-        if overflow.for_any.is_some() {
-            if let Some(pipe) = self.get(id) {
-                pipe.block();
-            }
-            return;
-        }
-        let is_for = |named: &Named| named.name.is_some() && names.contains(&named.name);
-        let (own, absent) = overflow.for_absent.drain(..).partition(is_for);
-        overflow.for_absent = absent;
-        let mut own: VecDeque<Named> = own;
-        if own.is_empty() {
-            return;
-        }
-        // These are older than what was sent to the peer since it came.
-        own.extend(overflow.for_peers.remove(&id).unwrap_or_default());
-        overflow.for_peers.insert(id, own);
-        if let Some(pipe) = self.get(id) {
-            pipe.block();
-        }
-    }
-
-    /// Keeps or gives up the messages on disk for a peer that leaves.
-    #[cold]
-    pub(super) fn leave_overflow(&mut self, id: PipeId) {
-        let doomed = self.entry(id).and_then(|entry| entry.doomed);
-        let reason = match doomed {
-            Some(DoomReason::TooSlow) => DropReason::TooSlow,
-            _ => DropReason::PeerGone,
-        };
-        let Some(overflow) = self.overflow.as_deref_mut() else {
-            return;
-        };
-        let mut lost = 0;
-        for named in overflow.for_peers.remove(&id).unwrap_or_default() {
-            if named.queue.is_kept() {
-                overflow.for_absent.push_back(named);
-                continue;
-            }
-            lost += named.queue.messages();
-            overflow.bytes = overflow.bytes.saturating_sub(named.queue.bytes());
-            overflow.is_full = false;
-            // The next socket with this folder removes the files that cannot be removed now.
-            let _ = named.queue.remove();
-        }
-        self.counters.add(reason, lost);
-    }
-
     pub(in crate::patterns) fn hold_all(&mut self) {
         for id in self.ids() {
             if let Some(pipe) = self.get(id) {
@@ -513,7 +446,7 @@ impl PipeSet {
                             first.map(|named| named.queue)
                         }
                     };
-                    // As in `leave_overflow`.
+                    // As in `give_up`.
                     let _ = empty.map(Queue::remove);
                 }
                 Err(error) if error.kind() == io::ErrorKind::InvalidData => {
