@@ -214,7 +214,7 @@ fn a_damaged_cursor_is_an_error_and_sends_nothing_again() {
     }
     fs::remove_file(&cursor).unwrap();
     refused(&spilling(&context, Push, dir.path(), true), &cursor);
-    // What a power failure leaves of a file that was not synced.
+    // A power failure leaves this of a file that was not synced.
     for lost in [vec![], vec![0; 64]] {
         fs::write(&cursor, lost).unwrap();
         let push = spilling(&context, Push, dir.path(), true);
@@ -283,7 +283,7 @@ fn conflate_and_a_folder_exclude_each_other() {
                 text.contains("CONFLATE") && text.contains("SPILL_DIR"),
                 "{text}"
             );
-            // Without the first one, the second one is as good as ever.
+            // Without the first one, the second one is accepted.
             let none = if folder_first {
                 Value::from("")
             } else {

@@ -1,4 +1,4 @@
-//! What an earlier socket has left in the folder of a queue. It is read first, and changed only when all of the socket's
+//! The files that an earlier socket has left in the folder of a queue. They are read first, and changed only when all of the socket's
 //! queues can be used.
 
 use std::fs::{self, File};

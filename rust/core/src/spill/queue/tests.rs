@@ -69,7 +69,7 @@ fn nothing_is_written_into_a_folder_that_is_found_to_be_gone() {
         error.to_string().contains("segment-0000000001 is gone"),
         "{error}"
     );
-    // The last file has room, but nobody could find a message there after a restart.
+    // The last file has room, but no socket would find a message there after a restart.
     let error = queue.push(&message(7)).unwrap_err();
     assert_eq!(error.kind(), io::ErrorKind::NotFound);
     assert_eq!((queue.skip_file(), queue.messages()), (3, 1));
