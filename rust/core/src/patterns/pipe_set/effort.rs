@@ -25,7 +25,7 @@ impl Default for Effort {
     }
 }
 
-/// What it takes to read a message and drop it: see [`PipeSet::spend`].
+/// The cost of reading a message and dropping it: see [`PipeSet::spend`].
 pub fn effort(message: &Message) -> usize {
     message.len() + message.size() / PART_BYTES
 }
