@@ -188,6 +188,7 @@ def test_a_peer_that_does_not_read_stays_connected(zmq, context, module, state):
         while server.recv() != b"end":
             count += 1
         print(count, flush=True)
+        sys.stdin.read()
     """
     command = [sys.executable, "-c", textwrap.dedent(script)]
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
