@@ -99,7 +99,11 @@ fn drain_for_peers(
     let share = (BLOCK / ids.len()).max(1) as u64;
     for id in ids {
         match drain_for(pipes, id, share, drained) {
-            ControlFlow::Continue(()) => {}
+            ControlFlow::Continue(()) => {
+                if let Some(overflow) = pipes.overflow_mut() {
+                    overflow.rest(id);
+                }
+            }
             ControlFlow::Break(()) => {
                 if let Some(overflow) = pipes.overflow_mut() {
                     overflow.forget(id);

@@ -23,6 +23,10 @@ use crate::spill::{BLOCK, Contents, Folder, Found, Queue, size_of};
 /// The minimum number of bytes that are read from a queue at once.
 const AHEAD_MIN: usize = 4096;
 
+/// The maximum number of queues that keep files open between two calls, because a peer that does not read must not cost
+/// more descriptors than its connection. Further queues open their files for each call.
+const OPEN_MAX: usize = 100;
+
 /// Where the messages of a socket wait that exceed the high-water mark.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Spills {
@@ -160,6 +164,16 @@ impl Overflow {
     /// The peers for which messages wait.
     pub(in crate::patterns) fn peers(&self) -> Vec<PipeId> {
         self.for_peers.keys().copied().collect()
+    }
+
+    /// Closes the files of the peer's queues if there are many queues. Called after each use of them.
+    pub(in crate::patterns) fn rest(&mut self, id: PipeId) {
+        if self.for_peers.len() <= OPEN_MAX {
+            return;
+        }
+        for named in self.for_peers.get_mut(&id).into_iter().flatten() {
+            named.queue.rest();
+        }
     }
 
     /// Records that nothing waits for the peer any more.
@@ -367,6 +381,7 @@ impl PipeSet {
             return Err(overflow.folder.error(error));
         }
         overflow.added(size);
+        overflow.rest(id);
         if let Some(pipe) = self.get(id) {
             pipe.block();
         }

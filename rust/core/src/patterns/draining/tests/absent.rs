@@ -1,12 +1,13 @@
-//! Kept messages for peers that are gone: what they cost, and how many peers may have some.
+//! What messages for peers that do not read cost: descriptors, and kept messages of peers that are gone.
 
 use std::fs;
 use std::path::Path;
 
 use super::*;
 
-/// The bound of the code, which this test states again.
-const PEERS: usize = 10_000;
+/// The bounds of the code, which these tests state again. That of peers that are gone is lower in tests.
+const PEERS: usize = 300;
+const OPEN: usize = 100;
 
 /// The descriptors of this process for files below a folder.
 fn descriptors(dir: &Path) -> usize {
@@ -65,6 +66,42 @@ fn peers_that_leave_messages_have_a_bound_and_cost_no_descriptors() {
         socket.rig.settle();
     }
     assert_eq!(got[..2], ["4", "0"]);
+}
+
+#[test]
+fn many_slow_peers_share_a_bounded_number_of_descriptors() {
+    for keep in [false, true] {
+        let mut socket = Socket::new(&router::ROUTER, 0, keep);
+        let dir = socket.dir.path().canonicalize().unwrap();
+        // Three for each, and the lock.
+        let most = 3 * OPEN + 1;
+        let name = |n: usize| format!("peer {n}");
+        let peers: Vec<_> = (0..OPEN + 50).map(|n| socket.accept(&name(n))).collect();
+        for number in 0..HWM + 20 {
+            for n in 0..peers.len() {
+                socket.rig.send([name(n), number.to_string()]).unwrap();
+            }
+            assert!(descriptors(&dir) <= most);
+        }
+        let mut got = vec![Vec::new(); peers.len()];
+        while socket.on_disk() > 0 {
+            socket.drain();
+            assert!(descriptors(&dir) <= most);
+            for (id, got) in peers.iter().zip(&mut got) {
+                got.extend(socket.rig.far_recv_all(*id));
+            }
+            socket.rig.settle();
+        }
+        for (id, mut got) in peers.iter().zip(got) {
+            got.extend(socket.rig.far_recv_all(*id));
+            assert!(
+                got.iter()
+                    .map(|text| number([text.clone()].as_slice()))
+                    .eq(0..HWM as u64 + 20)
+            );
+        }
+        assert_eq!(socket.rig.dropped_in_all(), 0);
+    }
 }
 
 #[test]
