@@ -7,11 +7,14 @@ use std::thread;
 use std::time::Duration;
 
 use common::{
-    SocketExt, Watchdog, address, free_tcp_endpoint, inproc_name, raw, socket, tcp_pair, until,
+    Monitor, SocketExt, Watchdog, address, free_tcp_endpoint, inproc_name, raw, socket, tcp_pair,
+    until,
 };
-use zeroxide::{Context, ErrorKind, Socket, SocketType, Undelivered, UndeliveredPeer, Wait, ids};
+use zeroxide::{
+    Context, ErrorKind, EventKind, Socket, SocketType, Undelivered, UndeliveredPeer, Wait, ids,
+};
 
-use SocketType::{Dealer, Pull, Push, Router, Sub, Xpub};
+use SocketType::{Dealer, Pull, Push, Rep, Req, Router, Sub, Xpub};
 
 /// Enough for everything that is going to happen.
 const LONG: Option<Duration> = Some(Duration::from_secs(60));
@@ -121,9 +124,11 @@ fn messages_that_a_broken_connection_had_taken_were_not_delivered() {
     let _watchdog = Watchdog::new("messages_that_a_broken_connection_had_taken_were_not_delivered");
     let context = Context::new();
     let (push, peer, endpoint) = overfull(&context);
+    let monitor = Monitor::of(&context, &push);
     let closer = push.clone();
     let closing = thread::spawn(move || closer.close_within(LONG).unwrap());
-    until(|| push.is_closed());
+    // What was lost before the socket left its connections would not be in the report.
+    monitor.wait_for(EventKind::MonitorStopped);
     drop(peer);
     let report = closing.join().unwrap();
     assert!(report.peers.iter().all(|peer| peer.endpoint == endpoint));
@@ -228,6 +233,23 @@ fn a_message_in_the_queue_of_another_socket_was_delivered() {
     let report = push.close_within(SHORT).unwrap();
     assert!(report.is_empty(), "{report}");
     assert_eq!(pull.take(), "there");
+}
+
+/// A REQ keeps such a request for the next peer.
+#[test]
+fn a_request_whose_peer_left_before_it_read_it_is_reported() {
+    let _watchdog = Watchdog::new("a_request_whose_peer_left_before_it_read_it");
+    let context = Context::new();
+    let (req, rep) = (socket(&context, Req), socket(&context, Rep));
+    let name = inproc_name();
+    req.bind(&name).unwrap();
+    rep.connect(&name).unwrap();
+    req.put("question");
+    rep.close(None);
+    until(|| req.peers() == 0);
+    let report = req.close_within(LONG).unwrap();
+    let peer = only(&report);
+    assert_eq!((&*peer.endpoint, peer.messages, peer.bytes), (&*name, 1, 8));
 }
 
 #[test]

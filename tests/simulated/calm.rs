@@ -13,15 +13,16 @@ use super::settle;
 /// How long a socket delivers its last letters. Each finds room.
 const LINGER: Duration = Duration::from_secs(5);
 
-/// A peer that has closed can no longer be addressed. One that lost its power may still have a connection that waits, and a
-/// socket that connects keeps the name of a peer for the next one at the same address.
+/// A peer that has closed can no longer be addressed. One whose host lost its power, then or later, may still have a
+/// connection that waits: the end of it may never have arrived. A socket that connects keeps the name of a peer for the next
+/// one at the same address.
 pub fn check_routes(members: &mut [Member]) {
-    let left: BTreeSet<u16> = members
-        .iter()
-        .flat_map(|member| &member.lives)
-        .filter(|life| !life.crashed)
-        .map(|life| life.number)
-        .collect();
+    let since_last_crash = |member: &Member| -> Vec<u16> {
+        let lives = member.lives.iter().rev();
+        let left = lives.take_while(|life| !life.crashed);
+        left.map(|life| life.number).collect()
+    };
+    let left: BTreeSet<u16> = members.iter().flat_map(since_last_crash).collect();
     for member in members.iter_mut().filter(|member| member.role.binds) {
         let reports = member.role.kind == SocketType::Server
             || member.role.kind == SocketType::Router && member.role.options.mandatory;

@@ -35,6 +35,8 @@ pub struct Member {
     asked: (u16, u32),
     /// The request that waits for its reply.
     request: Option<u32>,
+    /// A reply to an earlier socket was taken for one to this socket. The replies that follow answer earlier requests.
+    is_behind: bool,
     pub connected: BTreeSet<usize>,
     sockets: u16,
 }
@@ -62,6 +64,7 @@ impl Member {
             routes: Vec::new(),
             asked: (0, 0),
             request: None,
+            is_behind: false,
             connected: BTreeSet::new(),
             sockets: 0,
         };
@@ -80,6 +83,7 @@ impl Member {
         self.connected.clear();
         self.asked = (0, 0);
         self.request = None;
+        self.is_behind = false;
         let (options, socket) = (self.role.options, &self.socket);
         socket.set_sndhwm(options.sndhwm).unwrap();
         socket.set_rcvhwm(options.rcvhwm).unwrap();
@@ -309,9 +313,10 @@ impl Member {
             SocketType::Req => {
                 let request = self.request.take().map(|number| (self.life.number, number));
                 // Only REQ_CORRELATE recognises a late reply to an earlier socket at this address.
-                let is_late = letter.answers.0 != self.life.number && !self.role.options.relaxed;
+                let is_late = letter.answers.0 != self.life.number;
+                self.is_behind |= is_late && !self.role.options.relaxed;
                 assert!(
-                    is_late || Some(letter.answers) == request,
+                    self.is_behind || Some(letter.answers) == request,
                     "{self} receives an answer to {:x?} and asked {request:x?}",
                     letter.answers
                 );

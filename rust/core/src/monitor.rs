@@ -12,6 +12,7 @@ use zeroxide_proto::message::Message;
 use crate::error::Result;
 use crate::signal::Signal;
 use crate::sys::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use crate::undelivered::address_of;
 
 /// The kind of an event. The discriminants are libzmq's.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -89,16 +90,8 @@ impl Party {
 
     /// The peer's address without its port.
     pub(crate) fn of(peer: Option<Arc<PeerInfo>>) -> Party {
-        let address = peer.as_ref().and_then(|peer| {
-            let mut properties = peer.properties.iter();
-            properties.find(|(name, _)| name == "Peer-Address")
-        });
-        Party {
-            address: address
-                .map(|(_, value)| String::from_utf8_lossy(value).into_owned())
-                .unwrap_or_default(),
-            peer,
-        }
+        let address = peer.as_deref().map(address_of).unwrap_or_default();
+        Party { address, peer }
     }
 }
 

@@ -755,6 +755,9 @@ impl Drop for Pipe {
         // The far end is notified below, asleep or not. Everything is published before it can see the end, because
         // otherwise it would take the pipe for drained.
         let _ = self.tx.close();
+        // What is kept has been read, so its loss is not the writer's.
+        let read = self.read_and_held();
+        self.own().counts.read.store(read, Ordering::Release);
         self.own().losses.settle();
         self.far().losses.leave();
         self.far().far.part(self.parting);

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use bytes::Bytes;
+use zeroxide_proto::engine::PeerInfo;
 
 /// Maximum number of peers in a report. What further peers did not get is counted together.
 const PEERS_MAX: usize = 1000;
@@ -46,6 +47,28 @@ impl Undelivered {
     pub fn is_empty(&self) -> bool {
         self.peers.is_empty()
     }
+}
+
+impl UndeliveredPeer {
+    /// What a peer at an endpoint did not get.
+    pub(crate) fn new(endpoint: &str, peer: Option<&PeerInfo>, messages: u64, bytes: u64) -> Self {
+        UndeliveredPeer {
+            endpoint: endpoint.to_owned(),
+            address: peer.map(address_of).unwrap_or_default(),
+            routing_id: peer.map(|peer| peer.routing_id.clone()).unwrap_or_default(),
+            messages,
+            bytes,
+        }
+    }
+}
+
+/// The peer's address without its port; empty if it is not known.
+pub(crate) fn address_of(peer: &PeerInfo) -> String {
+    let mut properties = peer.properties.iter();
+    let address = properties.find(|(name, _)| name == "Peer-Address");
+    address
+        .map(|(_, value)| String::from_utf8_lossy(value).into_owned())
+        .unwrap_or_default()
 }
 
 impl fmt::Display for Undelivered {

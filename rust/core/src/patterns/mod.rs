@@ -201,6 +201,7 @@ pub use crate::patterns::rig::{Rejected, Rig};
 pub(crate) use crate::patterns::single_part::several_parts;
 pub use crate::patterns::spec::{Dialogue, PatternSpec};
 pub use crate::pipe::PipeId;
+use crate::undelivered::UndeliveredPeer;
 
 /// The effect of returning a received message on sending.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -304,6 +305,12 @@ pub trait Pattern: Send {
 
     /// Whether [`recv`](Self::recv) would not return `Again`, for POLLIN.
     fn can_recv(&mut self, pipes: &mut PipeSet) -> bool;
+
+    /// The socket closes. Gives up a message that has no pipe: its peer left before it arrived, and no other peer has come
+    /// to take it. The socket counts and reports it.
+    fn abandon(&mut self) -> Option<UndeliveredPeer> {
+        None
+    }
 
     /// The effect of returning a received message on sending.
     fn turns(&self) -> Turns {

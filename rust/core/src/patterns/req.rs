@@ -18,6 +18,7 @@ use crate::patterns::pipe_set::{DropReason, PipeSet, effort};
 use crate::patterns::{Dialogue, Pattern, PatternSpec, Priority, Turns};
 use crate::pipe::PipeId;
 use crate::sys::chance;
+use crate::undelivered::UndeliveredPeer;
 
 /// The maximum size of a request that is kept in case it does not arrive. It is a copy, because memory lent by the
 /// program must be released before the reply.
@@ -44,8 +45,8 @@ struct Waiting {
     request: Option<Message>,
     /// The number of the request among the messages to `from`.
     place: u64,
-    /// Whether the request did not arrive, and there was no other peer to ask.
-    is_back: bool,
+    /// The request and its peer, if it did not arrive and there was no other peer to ask.
+    back: Option<Box<UndeliveredPeer>>,
 }
 
 impl Waiting {
@@ -128,21 +129,31 @@ impl Req {
         let Some(waiting) = &mut self.waiting else {
             return;
         };
-        if waiting.from != id || waiting.reply.is_some() || waiting.request.is_none() {
+        if waiting.from != id || waiting.reply.is_some() || waiting.back.is_some() {
             return;
         }
-        let Some(pipe) = pipes.get(id) else { return };
+        let (Some((pipe, endpoint)), Some(request)) = (pipes.get_named(id), &waiting.request)
+        else {
+            return;
+        };
         let unread = pipe.is_far_closed() && pipe.queued_out() > 0;
         if pipe.never_arrived() == waiting.place || unread {
+            // From now on, this request is counted here, and not in the pipe.
             pipe.count_resent();
-            waiting.is_back = true;
+            let (peer, bytes) = (pipe.peer(), request.size() as u64);
+            let left = UndeliveredPeer::new(endpoint, peer.as_deref(), 1, bytes);
+            waiting.back = Some(Box::new(left));
             self.ask_again(pipes);
         }
     }
 
     /// Sends a returned request again, if there is a peer to ask.
     fn ask_again(&mut self, pipes: &mut PipeSet) {
-        let Some(waiting) = self.waiting.as_mut().filter(|waiting| waiting.is_back) else {
+        let Some(waiting) = self
+            .waiting
+            .as_mut()
+            .filter(|waiting| waiting.back.is_some())
+        else {
             return;
         };
         let (Some(request), Some(to)) = (&waiting.request, self.outbound.next(pipes)) else {
@@ -153,7 +164,7 @@ impl Req {
             self.outbound.took();
             waiting.from = to;
             waiting.place = written(pipes, to);
-            waiting.is_back = false;
+            waiting.back = None;
         }
     }
 }
@@ -259,7 +270,7 @@ impl Pattern for Req {
             reply: None,
             request,
             place: written(pipes, to),
-            is_back: false,
+            back: None,
         });
         Ok(())
     }
@@ -299,6 +310,10 @@ impl Pattern for Req {
         self.waiting
             .as_mut()
             .is_some_and(|waiting| waiting.look(pipes))
+    }
+
+    fn abandon(&mut self) -> Option<UndeliveredPeer> {
+        self.waiting.as_mut()?.back.take().map(|left| *left)
     }
 
     fn turns(&self) -> Turns {

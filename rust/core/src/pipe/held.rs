@@ -51,6 +51,11 @@ impl Pipe {
         self.publish_read();
     }
 
+    /// The messages that were read, with those that are kept.
+    pub(super) fn read_and_held(&self) -> u64 {
+        self.read + self.held.messages
+    }
+
     /// Whether a message is kept.
     pub(super) fn is_holding(&self) -> bool {
         self.held.messages > 0

@@ -133,8 +133,7 @@ impl Session {
                 return false;
             }
             if withdrew {
-                self.count_withdrawn(state);
-                state.pipe = None;
+                self.withdraw(state, io);
                 self.finish(state, io);
                 return true;
             }
@@ -148,23 +147,23 @@ impl Session {
 
     /// Disconnects from a peer that the pattern drops, and tries again later with a new pipe.
     fn start_over(&self, state: &mut State, io: &mut Reactor) {
-        // The messages that were read and not decoded count as refused.
-        let _ = self.input(state, io.now(), 0);
-        self.count_withdrawn(state);
+        self.withdraw(state, io);
         self.drop_stream(state, io);
-        state.pipe = None;
         self.wait_for_next_round(state, io);
     }
 
-    /// Counts what is not sent any more, because the socket gives up the connection. Only the session knows how much of it
-    /// the kernel has taken.
-    fn count_withdrawn(&self, state: &State) {
+    /// Drops the pipe, because the socket gives up the connection, and counts what is not sent any more. Only the session
+    /// knows how much of it the kernel has taken.
+    fn withdraw(&self, state: &mut State, io: &Reactor) {
+        // The messages that were read and not decoded count as refused.
+        let _ = self.input(state, io.now(), 0);
         let reason = fate(state.pipe.as_ref());
         // A subscriber that begins anew subscribes again.
         if reason == DropReason::PeerGone || self.options.pattern.lingers {
             let (messages, _) = state.undelivered();
             self.port.count_drop(reason, messages);
         }
+        self.take_pipe(state);
     }
 
     fn check_closing(&self, state: &mut State, io: &mut Reactor) {
@@ -376,12 +375,32 @@ impl Session {
     /// Drops the pipe. The socket counts what is in it, unless it has closed its end in the meantime and the session does not
     /// know yet.
     fn leave_pipe(&self, state: &mut State) {
-        if let Some(pipe) = state.pipe.take()
+        if let Some(pipe) = self.take_pipe(state)
             && pipe.leave()
             && !state.closing.has_begun()
         {
             let (messages, bytes) = (pipe.queued_in(), pipe.queued_bytes_in());
             self.give_up(fate(Some(&pipe)), messages, bytes);
+        }
+    }
+
+    /// Takes the pipe out, to drop it.
+    fn take_pipe(&self, state: &mut State) -> Option<Pipe> {
+        let pipe = state.pipe.take()?;
+        self.count_refused(&pipe);
+        Some(pipe)
+    }
+
+    /// Counts what the peer sent and the socket did not read. The socket has counted what was in the pipe when it closed its
+    /// end; the session may have written more before it knew.
+    pub(super) fn count_refused(&self, pipe: &Pipe) {
+        // What peers send to a publisher are subscriptions.
+        let unread = match self.options.pattern.eager {
+            true => 0,
+            false => pipe.lost_unread(),
+        };
+        if unread > 0 {
+            self.port.count_drop(DropReason::Refused, unread);
         }
     }
 

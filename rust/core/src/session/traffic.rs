@@ -263,6 +263,7 @@ impl Session {
         }
         if let Some(pipe) = state.pipe.take_if(|pipe| self.is_another(pipe, &info)) {
             let ends = state.closing.has_begun() || (pipe.is_far_closed() && !pipe.far_gave_up());
+            self.count_refused(&pipe);
             if pipe.leave() || ends {
                 // The remaining messages of the closed socket are not for this peer.
                 let mut left = self.left(pipe.queued_in(), pipe.queued_bytes_in());

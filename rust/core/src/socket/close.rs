@@ -9,7 +9,7 @@ use super::Socket;
 use super::core::{Core, State};
 use super::entries::Entry;
 use crate::error::{Error, ErrorKind, Result};
-use crate::monitor::Party;
+use crate::patterns::DropReason;
 use crate::pipe::PipeId;
 use crate::port::SocketPort;
 use crate::registry::SocketKey;
@@ -157,17 +157,14 @@ impl Core {
             true => pipe.lost_unread(),
             false => pipe.queued_out(),
         };
-        let party = Party::of(pipe.peer());
-        self.note_given_up(&UndeliveredPeer {
-            endpoint: endpoint.to_owned(),
-            address: party.address,
-            routing_id: party
-                .peer
-                .map(|peer| peer.routing_id.clone())
-                .unwrap_or_default(),
+        let peer = pipe.peer();
+        let bytes = pipe.queued_bytes_out();
+        self.note_given_up(&UndeliveredPeer::new(
+            endpoint,
+            peer.as_deref(),
             messages,
-            bytes: pipe.queued_bytes_out(),
-        });
+            bytes,
+        ));
     }
 
     /// Keeps what was given up since the socket began to close its pipes.
@@ -195,6 +192,9 @@ impl Core {
             self.process(&mut state);
             self.end_spill(&mut state);
             self.leave_all(&mut state);
+            if let Some(left) = state.pattern.abandon() {
+                self.give_up(DropReason::Lingered, left);
+            }
             state.returned.clear();
             // The remaining pipes do not belong to an endpoint, such as a pipe of a context that has been shut down.
             for id in state.pipes.ids() {

@@ -10,7 +10,6 @@ use std::time::{Duration, Instant};
 use super::core::{Core, State};
 use super::spiller::{Closing, Spiller};
 use crate::error::{Error, ErrorKind, Result};
-use crate::monitor::Party;
 use crate::options::{Options, Value, ids};
 use crate::patterns::{self, DropReason, Next, Overflow, Pattern, PatternSpec, PipeSet};
 use crate::pipe::PipeId;
@@ -155,15 +154,13 @@ impl Core {
     pub(super) fn lost_on_disk(&self, state: &mut State, id: PipeId) -> Option<UndeliveredPeer> {
         let (messages, bytes) = state.pipes.overflow()?.fleeting_for(id);
         let (pipe, endpoint) = state.pipes.get_named(id).filter(|_| messages > 0)?;
-        let party = Party::of(pipe.peer());
-        let peer = party.peer.as_ref();
-        Some(UndeliveredPeer {
-            endpoint: endpoint.to_owned(),
-            routing_id: peer.map(|peer| peer.routing_id.clone()).unwrap_or_default(),
-            address: party.address,
+        let peer = pipe.peer();
+        Some(UndeliveredPeer::new(
+            endpoint,
+            peer.as_deref(),
             messages,
             bytes,
-        })
+        ))
     }
 
     /// Returns messages to memory while peers have room. Returns when to try again if the disk has failed.

@@ -57,6 +57,7 @@ pub fn power_off(host: IpAddr) {
         for link in network.links.iter_mut().filter(|link| link.is_at(host)) {
             let peer = usize::from(link.address[0].ip() == host);
             link.bereaved.get_or_insert(peer);
+            link.lose_unsent(1 - peer);
         }
     });
 }

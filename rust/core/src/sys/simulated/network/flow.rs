@@ -216,7 +216,8 @@ impl Flow {
     }
 
     fn arrived(&self) -> u64 {
-        (self.written.len() - self.bytes) as u64
+        let now = (self.written.len() - self.bytes) as u64;
+        self.arrived.unwrap_or(now)
     }
 
     pub(super) fn stream(&self, link: u64, side: usize, hosts: [IpAddr; 2], read: u64) -> Stream {

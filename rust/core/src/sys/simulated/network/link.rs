@@ -78,6 +78,16 @@ impl Link {
         written + self.flows[side].in_transit()
     }
 
+    /// The host of one end has lost its power, and what its kernel had not sent.
+    pub(super) fn lose_unsent(&mut self, side: usize) {
+        if let Some(socket) = &self.ends[side].socket
+            && matches!(self.stage, Stage::Up)
+        {
+            self.flows[side].note_broken();
+            self.flows[side].take_all(socket.as_fd());
+        }
+    }
+
     /// The bytes that kept the connecting socket from being writable are read, so it is writable.
     pub(super) fn empty_attempt(&mut self) {
         if let Some(socket) = &self.ends[0].socket {
