@@ -47,7 +47,7 @@ class Log:
     fails_after: list[int] = field(default_factory=list)  # rows after which a fetch dies
     leaves_out: int | None = None
     damaged: tuple[int, int] = (0, 0)
-    committed: dict[str, list[int]] = field(default_factory=dict)
+    commits: dict[str, list[int]] = field(default_factory=dict)
     asked: list[str] = field(default_factory=list)
 
     def info(self):
@@ -59,9 +59,13 @@ class Log:
         self._ask("offset_at")
         return min(max(-(-timestamp // SECOND), self.earliest), self.latest)
 
+    def committed(self, group):
+        self._ask("committed")
+        return self.commits[group][-1] if self.commits.get(group) else None
+
     def commit(self, group, offset, generation=None):
         self._ask("commit")
-        self.committed.setdefault(group, []).append(offset)
+        self.commits.setdefault(group, []).append(offset)
 
     def fetch(
         self,

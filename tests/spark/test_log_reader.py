@@ -161,14 +161,6 @@ class TestFirstBatchAgain:
         assert len(rows) == 100
         assert run(reader, end) == (end, [])
 
-    def test_a_group_keeps_rows_that_may_be_read_again(self):
-        log = Log(latest=5)
-        end = self.planned(log, consumerGroup="g")
-        log.latest += 20
-        reader = stream(Opener(a=log), consumerGroup="g")
-        reader.partitions(reader.initialOffset(), end)
-        assert log.committed == {"g": [5, 35, 0]}
-
 
 class TestBatches:
     def test_ranges_follow_each_other(self):
@@ -373,60 +365,6 @@ class TestOldSpark:
         before = stream(Opener(a=Log(latest=60))).initialOffset()
         assert reader.partitions(before, before) == []  # how Spark passes its position
         assert at(reader.latestOffset()) == 70
-
-
-class TestGroups:
-    def test_the_recorded_position_stays_behind(self):
-        log = Log(latest=10)
-        reader = stream(Opener(a=log), startingOffsets="earliest", consumerGroup="g")
-        end = reader.initialOffset()
-        ends = []
-        for _ in range(5):
-            end, _ = run(reader, end)
-            ends.append(end)
-            reader.commit(end)
-            log.latest += 10
-        assert log.committed == {"g": [0, 10, 20, 30]}
-
-    def test_short_runs_also_record_the_position(self):
-        log = Log(latest=10)
-        end = stream(Opener(a=log), startingOffsets="earliest").initialOffset()
-        for _ in range(4):
-            reader = stream(Opener(a=log), consumerGroup="g")
-            end, _ = run(reader, end)
-            log.latest += 10
-        assert log.committed == {"g": [10, 20]}
-
-    def test_without_a_group_no_position_is_recorded(self):
-        log = Log(latest=10)
-        reader = stream(Opener(a=log), startingOffsets="earliest")
-        end, _ = run(reader, reader.initialOffset())
-        for _ in range(5):
-            reader.commit(end)
-        assert log.committed == {}
-
-    def test_a_collector_that_was_briefly_unavailable_records_the_position(self):
-        """The first offset, from which on its rows must be kept."""
-
-        class Faltering(Log):
-            def offset_at(self, timestamp):
-                if "offset_at" not in self.asked:
-                    self.refuses = ["closing"]
-                return super().offset_at(timestamp)
-
-        log = Faltering(latest=50)
-        given = {"consumerGroup": "g", "startingTimestamp": "20000", "collector_graceMs": 60_000}
-        assert at(stream(Opener(a=log), **given).initialOffset()) == 20
-        assert log.committed == {"g": [20]}
-
-    def test_a_collector_that_cannot_record_the_position(self):
-        log = Log(latest=10)
-        given = {"startingOffsets": "earliest", "consumerGroup": "g", "collector_graceMs": 9999}
-        reader = stream(Opener(a=log), **given)
-        end, _ = run(reader, reader.initialOffset())
-        log.away = True
-        for _ in range(5):
-            reader.commit(end)
 
 
 class TestBatchReads:

@@ -346,6 +346,16 @@ class FilesLog(Closing):
                     yield pa.record_batch(batch)
             start = behind
 
+    def committed(self, group: str) -> None:
+        """Returns None: files have no groups of consumers.
+
+        Args:
+            group: Ignored.
+
+        Returns:
+            None.
+        """
+
     def commit(self, group: str, offset: int, *, generation: str | None = None) -> None:
         """Does nothing: a reader of files holds no rows back, and releases none.
 

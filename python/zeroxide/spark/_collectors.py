@@ -95,6 +95,9 @@ class Log(Protocol):
     ) -> Iterator["pa.RecordBatch"]:
         """Yields rows in record batches."""
 
+    def committed(self, group: str) -> int | None:
+        """Returns the first offset whose row a group keeps; None if it keeps none yet."""
+
     def commit(self, group: str, offset: int, *, generation: str | None = None) -> object:
         """Releases the rows below an offset."""
 
@@ -194,13 +197,17 @@ class Collectors:
 
     def commit(self, name: str, group: str, offset: int, generation: str | None = None) -> None:
         """Reports to a collector what was read; an unavailable collector gets the report next time."""
-        one = self._known[name]
-        if one.away_since is not None:
-            return
-        try:
-            self._open(one).commit(group, offset, generation=generation)
-        except CollectorError as error:
-            log.warning("zeromq: %s: the position of %r is not noted: %s", name, group, error)
+        self._note(name, group, lambda log: log.commit(group, offset, generation=generation))
+
+    def hold(self, name: str, group: str, offset: int) -> None:
+        """Keeps the rows from an offset on, and the earlier ones that the group keeps already."""
+
+        def keep(log: Log) -> None:
+            kept = log.committed(group)
+            if kept is None or kept > offset:
+                log.commit(group, offset)
+
+        self._note(name, group, keep)
 
     def close(self) -> None:
         """Closes the connections, and ends the embedded collector."""
@@ -209,6 +216,15 @@ class Collectors:
         if self._own is not None:
             self._own.close()
             self._own = None
+
+    def _note(self, name: str, group: str, request: Callable[[Log], object]) -> None:
+        one = self._known[name]
+        if one.away_since is not None:
+            return
+        try:
+            request(self._open(one))
+        except CollectorError as error:
+            log.warning("zeromq: %s: the position of %r is not noted: %s", name, group, error)
 
     def _ask(self, one: _Known) -> None:
         try:

@@ -78,9 +78,10 @@ class LogStreamReader(RangeReader, DataSourceStreamReader):
             }
         )
         if self.options.group is not None:
-            # From now on its rows are kept, even those of a first batch that takes long.
+            # From now on its rows are kept, even those of a first batch that takes long. Spark also
+            # asks readers of restarted queries, whose rows may begin earlier than this offset.
             for name, offset in starts.items():
-                self._reach().commit(name, self.options.group, offset)
+                self._reach().hold(name, self.options.group, offset)
         return self._first
 
     def latest(self, start: Offsets, *, limited: bool) -> Offsets:
@@ -200,13 +201,15 @@ class LogStreamReader(RangeReader, DataSourceStreamReader):
         """
         if self.options.group is None:
             return
-        noted = {one.log: one.offset for one in load(self._first).values()} if self._first else {}
         for piece in found:
-            # A repeated first batch: the position recorded as the first offset is after it.
-            too_far = noted.get(piece.log, 0) > piece.start
-            if piece.name in self.options.endpoints and (piece.start > piece.rows or too_far):
-                behind = max(piece.start - piece.rows, 0)
+            if piece.name not in self.options.endpoints:
+                continue
+            if piece.start > piece.rows:
+                behind = piece.start - piece.rows
                 self._reach().commit(piece.name, self.options.group, behind)
+            else:
+                # Spark repeats this batch if it fails, so its rows must be kept in any case.
+                self._reach().hold(piece.name, self.options.group, piece.start)
 
     def _wait_for_more(self, rows: int) -> bool:
         least = self.options.min_offsets

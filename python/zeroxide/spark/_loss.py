@@ -22,9 +22,9 @@ def trimmed(name: str, log: str, asked: int, earliest: int, latest: int) -> Data
     """The log begins above the requested offset."""
     return _loss(
         f"rows [{asked}, {earliest}) of {_of(name, log)} are gone: its log"
-        f" has offsets {earliest} to {latest} only. Its retention (--retention-bytes and"
-        " --retention-hours of the collector) removed them before this query had read them: give it"
-        " more",
+        f" has offsets {earliest} to {latest} only. Its retention (--retention-bytes,"
+        " --retention-hours or --retention-groups of the collector) removed them before this query"
+        " had read them: give it more, and with groups, set option 'consumerGroup'",
         f"at {earliest}",
         (asked, earliest, latest, log),
     )
