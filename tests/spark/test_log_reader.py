@@ -297,6 +297,16 @@ class TestBatches:
             end, rows = run(reader, end)
         assert sizes == [40, 40, 20]
 
+    @pytest.mark.parametrize("given", [{}, {"startingTimestamp": 104_000}])
+    def test_available_now_begins_at_its_end_however_many_rows_arrive(self, given):
+        log = Log(latest=100)
+        reader = stream(Opener(a=log), **given)
+        reader.prepareForTriggerAvailableNow()
+        log.latest = 105
+        start = reader.initialOffset()
+        assert at(start) == 100
+        assert run(reader, start) == (start, [])
+
     def test_available_now_does_not_stop_early(self):
         log = Log(latest=100)
         reader = stream(Opener(a=log), startingOffsets="earliest")

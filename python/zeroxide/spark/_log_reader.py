@@ -57,7 +57,10 @@ class LogStreamReader(RangeReader, DataSourceStreamReader):
         """The start of a new query; the same at every call."""
         if self._first is not None:
             return self._first
-        infos = present(self._reach().look(wait=True))
+        # With AvailableNow, the end is fixed before Spark asks for the start, which must not be later.
+        infos = self._target
+        if infos is None:
+            infos = present(self._reach().look(wait=True))
         starts = resolve(
             self._reach(),
             infos,
