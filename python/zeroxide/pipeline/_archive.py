@@ -18,8 +18,9 @@ from typing import TYPE_CHECKING
 
 from .._optional import needed_by
 from ._errors import CollectorError
-from ._files import GENERATIONS, INDEX, SEGMENT, FilesLog, Segment, open_address
+from ._files import GENERATIONS, FilesLog, open_address
 from ._renamed import renamed
+from ._segments import INDEX, SEGMENT, Segment
 
 if TYPE_CHECKING:
     from pyarrow.fs import FileSystem

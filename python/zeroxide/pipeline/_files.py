@@ -7,13 +7,11 @@ for batch in log.fetch(log.info().earliest, log.info().latest):
 A collector may be writing to the folder meanwhile: rows count once they are on its disk.
 """
 
-import json
 import os
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from .. import _native
 from .._closing import Closing
@@ -21,6 +19,7 @@ from .._native import ArrowTable
 from .._optional import needed_by
 from ._client import Info
 from ._errors import CollectorError, DataLoss, Refused
+from ._segments import HEADER, SEGMENT, Segment
 
 if TYPE_CHECKING:
     from pyarrow.fs import FileSystem
@@ -29,20 +28,7 @@ if TYPE_CHECKING:
 
 __all__ = ["FilesLog", "open_address"]
 
-SEGMENT = ".zlog"
-INDEX = ".index"
 GENERATIONS = "generations"
-
-# The first bytes of a frame, and the maximum size of its header.
-MAGIC = b"ZXF1"
-HEADER = 512
-
-# A position is remembered for each of this many bytes of a segment.
-MARK_EVERY = 256 << 10
-
-# Read at once in search of headers: little of a local file, and much if every read is a request.
-AHEAD_LOCAL = 8 << 10
-AHEAD_REMOTE = 4 << 20
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -56,157 +42,6 @@ def open_address(address: str | os.PathLike[str]) -> "tuple[FileSystem, str]":
         filesystem, path = FileSystem.from_uri(address)
         return filesystem, path.rstrip("/")
     return LocalFileSystem(), os.path.abspath(address)
-
-
-class Frame(NamedTuple):
-    """The position of a frame, and the values of its header."""
-
-    position: int
-    length: int
-    first: int
-    end: int
-    received: int
-
-
-@dataclass
-class Index:
-    """The index of a segment: positions to start from, and the position up to which it was scanned."""
-
-    start: int
-    end: int
-    position: int
-    latest: int | None = None
-    # Position, offset, and the greatest time of receipt before.
-    marks: list[tuple[int, int, int | None]] = field(default_factory=list)
-
-    def add(self, frame: Frame) -> None:
-        """Adds a frame."""
-        if not self.marks or frame.position - self.marks[-1][0] >= MARK_EVERY:
-            self.marks.append((frame.position, frame.first, self.latest))
-        self.latest = frame.received if self.latest is None else max(self.latest, frame.received)
-        self.position, self.end = frame.position + frame.length, frame.end
-
-    def to_json(self) -> str:
-        """The form that is stored next to the segment."""
-        return json.dumps(self.__dict__)
-
-
-class Segment:
-    """One file of a log."""
-
-    def __init__(self, filesystem: "FileSystem", path: str, size: int, first: int) -> None:
-        self.filesystem = filesystem
-        self.path = path
-        self.size = size
-        self.first = first
-        self.is_local: bool = filesystem.type_name == "local"
-        self._inode = self._stat()
-        self._ahead = AHEAD_LOCAL if self.is_local else AHEAD_REMOTE
-        self._file: Any = None
-        self._window = (0, b"")
-        self._index: Index | None = None
-
-    def _stat(self) -> int | None:
-        if not self.is_local:
-            return None
-        try:
-            return os.stat(self.path).st_ino
-        except OSError:
-            return None  # reading it raises with the reason
-
-    def is_replaced(self, size: int) -> bool:
-        """Whether another file has this name now: a segment with rows replaces one without any."""
-        return size < self.size or self._stat() != self._inode
-
-    def read(self, position: int, length: int, ahead: int = 0) -> memoryview:
-        """These bytes, or as many of them as exist."""
-        start, window = self._window
-        length = min(length, self.size - position)
-        if not start <= position <= position + length <= start + len(window):
-            if self._file is None:
-                self._file = self.filesystem.open_input_file(self.path)
-            wanted = min(max(length, ahead), self.size - position)
-            start, window = self._window = position, self._file.read_at(wanted, position)
-        return memoryview(window)[position - start :]
-
-    def close(self) -> None:
-        """Closes the file."""
-        if self._file is not None:
-            self._file.close()
-            self._file = None
-
-    def beginning(self) -> tuple[str, int, int]:
-        """The log's id, the first offset, and the position of the first frame."""
-        try:
-            return _native.log_segment(self.read(0, 64 << 10))
-        except ValueError as error:
-            raise CollectorError(f"{self.path}: {error}") from None
-
-    def index(self) -> Index:
-        """Positions in it, up to the last complete frame."""
-        if self._index is None:
-            self._index = self._kept() or Index(start := self.beginning()[2], self.first, start)
-        for frame in self.walk(self._index.position, self._index.end):
-            self._index.add(frame)
-        return self._index
-
-    def before(self, offset: int) -> tuple[int, int]:
-        """A position at or before this offset, and the offset there."""
-        index = self.index()
-        at = bisect_right(index.marks, offset, key=lambda mark: mark[1]) - 1
-        # The first frames have no marks if they are damaged.
-        return index.marks[at][:2] if at >= 0 else (index.start, self.first)
-
-    def walk(self, position: int, offset: int) -> Iterator[Frame]:
-        """The frames from this one on; damaged ones are skipped."""
-        while position < self.size:
-            try:
-                peeked = _native.log_peek(self.read(position, HEADER, self._ahead), 0)
-            except ValueError:
-                after = self.search(position + 8, offset)
-                if after is None:
-                    return
-                position = after
-                continue
-            if peeked is None or position + peeked[0] > self.size:
-                return
-            length, first, offset, received = peeked
-            yield Frame(position, length, first, offset, received)
-            position += length
-
-    def search(self, position: int, offset: int) -> int | None:
-        """The next position of a frame with `offset` or a later one."""
-        while position < self.size:
-            window = bytes(self.read(position, 1 << 20))
-            at = window.find(MAGIC)
-            while at >= 0:
-                if (position + at) % 8 == 0 and self._is_frame(window[at:], position + at, offset):
-                    return position + at
-                at = window.find(MAGIC, at + 1)
-            position += max(len(window) - HEADER, 8) // 8 * 8
-        return None
-
-    def _is_frame(self, window: bytes, position: int, offset: int) -> bool:
-        if len(window) < HEADER:
-            window = bytes(self.read(position, HEADER))
-        try:
-            peeked = _native.log_peek(window, 0)
-        except ValueError:
-            return False
-        return peeked is not None and peeked[1] >= offset
-
-    def _kept(self) -> Index | None:
-        """The index next to an archived segment."""
-        path = self.path.removesuffix(SEGMENT) + INDEX
-        if self.is_local and not os.path.exists(path):
-            return None
-        try:
-            with self.filesystem.open_input_stream(path) as file:
-                kept = json.loads(file.read())
-            index = Index(**{**kept, "marks": [tuple(mark) for mark in kept["marks"]]})
-        except (OSError, ValueError, TypeError, KeyError):
-            return None  # it only saves time
-        return index if index.position <= self.size else None
 
 
 class FilesLog(Closing):

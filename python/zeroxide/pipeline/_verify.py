@@ -4,7 +4,8 @@ import os
 from dataclasses import dataclass, field, replace
 
 from ._errors import CollectorError, Refused
-from ._files import FilesLog, Segment
+from ._files import FilesLog
+from ._segments import Segment
 
 __all__ = ["Damage", "SegmentState", "verify"]
 

@@ -1,5 +1,5 @@
-//! Parses the contents of a log's files, for `python/zeroxide/pipeline/_files.py`, which reads them from any file
-//! system.
+//! Parses the contents of a log's files, for `_files.py` and `_segments.py` in `python/zeroxide/pipeline`, which read them
+//! from any file system.
 
 use bytes::Bytes;
 use pyo3::exceptions::PyValueError;
