@@ -201,6 +201,29 @@ def test_reading_while_it_is_written(tmp_path):
             assert seen == latest
 
 
+@pytest.mark.parametrize("place", ["folder", "archive"])
+def test_a_log_that_is_made_anew_is_another_log(tmp_path, place):
+    from zeroxide.pipeline import Collector, DataLoss, FilesLog, archive_segments
+
+    folder, archive = tmp_path / "log", tmp_path / "archive"
+    reader = FilesLog(folder) if place == "folder" else FilesLog("archive", subtree(tmp_path))
+    ids = []
+    with reader as log:
+        # The second log is larger than the first one.
+        for count in (200, 500):
+            shutil.rmtree(folder, ignore_errors=True)
+            shutil.rmtree(archive, ignore_errors=True)
+            with Collector(folder) as collector:
+                collector.append(rows(count))
+            archive_segments(folder, subtree(tmp_path), "archive", all_segments=True)
+            with FilesLog(folder) as fresh:
+                ids.append(fresh.info().log_id)
+            assert (log.info().log_id, log.info().latest) == (ids[-1], count)
+            assert sum(b.num_rows for b in log.fetch(0, count, log_id=ids[-1])) == count
+        with pytest.raises(DataLoss, match=f"is the log {ids[1]}, not {ids[0]}"):
+            list(log.fetch(0, 200, log_id=ids[0]))
+
+
 def test_an_archive_outlives_the_disk(written, folder, tmp_path):
     from zeroxide.pipeline import CollectorError, FilesLog, archive_segments
 

@@ -45,6 +45,44 @@ def test_all_rows_are_read(places, place):
     assert [row["offset"] for row in chosen] == list(range(0, ROWS, 2))
 
 
+def write(folder, count):
+    """A log made anew, with more rows than the one before."""
+    shutil.rmtree(folder, ignore_errors=True)
+    with Collector(folder) as collector:
+        collector.append(b"%d" % row for row in range(count))
+
+
+def test_a_folder_that_is_made_anew_is_read_by_the_same_worker(tmp_path):
+    for count in (5, 700):
+        write(tmp_path / "log", count)
+        for lossy in ("true", "false"):
+            rows = read(**{"collector.dir": str(tmp_path / "log"), "failOnDataLoss": lossy})
+            assert [row["offset"] for row in rows] == list(range(count))
+
+
+def test_a_stream_goes_on_with_a_folder_that_is_made_anew(tmp_path):
+    limits = pytest.importorskip("pyspark.sql.streaming.datasource", reason="needs Spark 4.2")
+    folder = tmp_path / "log"
+    for lossy in (False, True):
+        write(folder, 5)
+        given = {"startingOffsets": "earliest", "failOnDataLoss": str(not lossy).lower()}
+        source = ZeroMQDataSource({"fetch": "files", "collector.dir": str(folder), **given})
+        reader = source.streamReader(source.schema())
+        start = reader.latestOffset(reader.initialOffset(), limits.ReadAllAvailable())
+        old = start["collectors"][str(folder)]["log"]
+        write(folder, 700)
+        if not lossy:
+            with pytest.raises(DataLoss, match=rf"from log {old}, but the collector now has log"):
+                reader.latestOffset(start, limits.ReadAllAvailable())
+            continue
+        end = reader.latestOffset(start, limits.ReadAllAvailable())
+        batches = [
+            batch for partition in reader.partitions(start, end) for batch in reader.read(partition)
+        ]
+        assert sum(batch.num_rows for batch in batches) == 700
+        reader.stop()
+
+
 def test_damage_is_an_error(places, tmp_path):
     folder = shutil.copytree(places["folder"], tmp_path / "log")
     segment = sorted(Path(folder).glob("*.zlog"))[1]

@@ -75,7 +75,6 @@ class FilesLog(Closing):
         else:
             self._filesystem, self._path = filesystem, self.address
         self._known: dict[str, Segment] = {}
-        self._log_id: str | None = None
 
     def info(self) -> Info:
         """What the log contains.
@@ -89,7 +88,7 @@ class FilesLog(Closing):
         first, last = (None, None) if times is None else map(_time, times)
         size = sum(segment.size for segment in segments)
         return Info(
-            self._id(segments),
+            segments[-1].beginning()[0],
             segments[0].first,
             latest,
             first,
@@ -217,11 +216,12 @@ class FilesLog(Closing):
             if not (is_segment and len(digits) == 20 and digits.isdecimal()):
                 continue
             segment = known.get(entry.path)
-            if segment is not None and segment.is_replaced(entry.size):
+            if segment is not None and segment.is_replaced(entry.size, entry.mtime_ns):
                 segment.close()
                 segment = None
             if segment is None:
-                segment = Segment(self._filesystem, entry.path, entry.size, int(digits))
+                first = int(digits)
+                segment = Segment(self._filesystem, entry.path, entry.size, first, entry.mtime_ns)
             segment.size = entry.size
             self._known[entry.path] = segment
         # A new segment has no header yet, and no rows.
@@ -259,11 +259,6 @@ class FilesLog(Closing):
                 others,
             )
 
-    def _id(self, segments: list[Segment]) -> str:
-        if self._log_id is None:
-            self._log_id = segments[-1].beginning()[0]
-        return self._log_id
-
     def _latest(self, segments: list[Segment]) -> int:
         """The offset after the last row that counts."""
         last = segments[-1]
@@ -288,7 +283,11 @@ class FilesLog(Closing):
         return None
 
     def _check(self, segments: list[Segment], start: int, end: int, log_id: str | None) -> None:
-        own, earliest, latest = self._id(segments), segments[0].first, self._latest(segments)
+        own, earliest, latest = (
+            segments[-1].beginning()[0],
+            segments[0].first,
+            self._latest(segments),
+        )
         asked = start if start < earliest else end
         if log_id is not None and log_id != own:
             what = f"is the log {own}, not {log_id}"
@@ -321,9 +320,11 @@ class FilesLog(Closing):
                 else:
                     size = max_bytes
         except FileNotFoundError:
-            earliest = self._segments()[0].first
+            segments = self._segments()
             text = f"{self.address}: offset {start} was removed while it was read"
-            raise DataLoss(text, start, earliest, end, self._log_id or "") from None
+            raise DataLoss(
+                text, start, segments[0].first, end, segments[-1].beginning()[0]
+            ) from None
 
     def _step_over(
         self, segment: Segment, position: int, offset: int, start: int, end: int, what: str

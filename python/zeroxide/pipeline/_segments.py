@@ -18,6 +18,9 @@ __all__ = ["HEADER", "INDEX", "SEGMENT", "Frame", "Index", "Segment"]
 SEGMENT = ".zlog"
 INDEX = ".index"
 
+# The size of the fixed part of a segment's header, which has the log's id.
+BEGINNING = 48
+
 # The first bytes of a frame, and the maximum size of its header.
 MAGIC = b"ZXF1"
 HEADER = 512
@@ -66,29 +69,58 @@ class Index:
 class Segment:
     """One file of a log."""
 
-    def __init__(self, filesystem: "FileSystem", path: str, size: int, first: int) -> None:
+    def __init__(
+        self,
+        filesystem: "FileSystem",
+        path: str,
+        size: int,
+        first: int,
+        modified: int | None = None,
+    ) -> None:
         self.filesystem = filesystem
         self.path = path
         self.size = size
         self.first = first
         self.is_local: bool = filesystem.type_name == "local"
-        self._inode = self._stat()
+        self._modified = modified
+        self._inode, self._changed = self._stat()
+        self._head: bytes | None = None
+        self._beginning: tuple[str, int, int] | None = None
         self._ahead = AHEAD_LOCAL if self.is_local else AHEAD_REMOTE
         self._file: Any = None
         self._window = (0, b"")
         self._index: Index | None = None
 
-    def _stat(self) -> int | None:
+    def _stat(self) -> tuple[int | None, int]:
+        """The number of a local file, and the time of its last change."""
         if not self.is_local:
-            return None
+            return None, 0
         try:
-            return os.stat(self.path).st_ino
+            stat = os.stat(self.path)
         except OSError:
-            return None  # reading it raises with the reason
+            return None, 0  # reading it raises with the reason
+        return stat.st_ino, stat.st_ctime_ns
 
-    def is_replaced(self, size: int) -> bool:
-        """Whether another file has this name now: a segment with rows replaces one without any."""
-        return size < self.size or self._stat() != self._inode
+    def is_replaced(self, size: int, modified: int | None = None) -> bool:
+        """Whether another file has this name now: of a log made anew, or with rows instead of none."""
+        if not self.is_local:
+            # The objects of an archive are only written whole.
+            return size < self.size or modified != self._modified
+        inode, changed = self._stat()
+        if size < self.size or inode != self._inode:
+            return True
+        if changed != self._changed:
+            # It has grown, or another file has got the number of a deleted one.
+            self._changed = changed
+            return self._head is not None and self._head != self._read_head()
+        return False
+
+    def _read_head(self) -> bytes:
+        try:
+            with open(self.path, "rb") as file:
+                return file.read(BEGINNING)
+        except OSError:
+            return b""
 
     def read(self, position: int, length: int, ahead: int = 0) -> memoryview:
         """These bytes, or as many of them as exist."""
@@ -97,6 +129,8 @@ class Segment:
         if not start <= position <= position + length <= start + len(window):
             if self._file is None:
                 self._file = self.filesystem.open_input_file(self.path)
+                if self.is_local and self._head is None:
+                    self._head = self._file.read_at(min(BEGINNING, self.size), 0)
             wanted = min(max(length, ahead), self.size - position)
             start, window = self._window = position, self._file.read_at(wanted, position)
         return memoryview(window)[position - start :]
@@ -109,10 +143,12 @@ class Segment:
 
     def beginning(self) -> tuple[str, int, int]:
         """The log's id, the first offset, and the position of the first frame."""
-        try:
-            return _native.log_segment(self.read(0, 64 << 10))
-        except ValueError as error:
-            raise CollectorError(f"{self.path}: {error}") from None
+        if self._beginning is None:
+            try:
+                self._beginning = _native.log_segment(self.read(0, 64 << 10))
+            except ValueError as error:
+                raise CollectorError(f"{self.path}: {error}") from None
+        return self._beginning
 
     def index(self) -> Index:
         """Positions in it, up to the last complete frame."""
@@ -178,4 +214,6 @@ class Segment:
             index = Index(**{**kept, "marks": [tuple(mark) for mark in kept["marks"]]})
         except (OSError, ValueError, TypeError, KeyError):
             return None  # it only saves time
+        if self.is_local and self._head is None:
+            self._head = self._read_head()
         return index if index.position <= self.size else None
