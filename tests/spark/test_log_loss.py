@@ -63,6 +63,19 @@ class TestCollectorsComeAndGo:
         again = stream(Opener(c=log), "c")
         assert read_all(again, again.partitions(start, end))[0] == rows
 
+    @pytest.mark.parametrize("lossy", [False, True])
+    def test_a_batch_is_read_again_after_two_collectors_exchanged_their_addresses(self, lossy):
+        a, b = Log(latest=30), Log("b1", latest=40)
+        start = stream(Opener(a=a, b=b), "a", "b", startingOffsets="earliest").initialOffset()
+        end, rows = run(stream(Opener(a=a, b=b), "a", "b"), start)
+        given = {"consumerGroup": "g", "failOnDataLoss": str(not lossy).lower()}
+        again = stream(Opener(a=b, b=a), "a", "b", **given)
+        assert read_all(again, again.partitions(start, end))[0] == rows
+        end["collectors"][A]["from"], end["collectors"][B]["from"] = 25, 32
+        again = stream(Opener(a=b, b=a), "a", "b", **given)
+        again.partitions(start, end)
+        assert (a.commits, b.commits) == ({"g": [0, 20]}, {"g": [0, 24]})
+
     def test_a_collector_that_is_no_longer_listed(self):
         a, b = Log(latest=10), Log("b1", latest=10)
         start = self.begun("a", "b", a=a, b=b)

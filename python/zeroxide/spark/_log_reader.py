@@ -132,12 +132,12 @@ class LogStreamReader(RangeReader, DataSourceStreamReader):
         self._position = last
         reach = self._reach()
         found = ranges(first, last)
+        names = self._names(found)
         if found and not self._began:
             self._began = True
-            self._note_beginning(found)
-        addresses = self._addresses(found)
+            self._note_beginning(found, names)
         return [
-            LogPartition(piece, addresses.get(piece.log) or reach.address(piece.name))
+            LogPartition(piece, reach.address(names.get(piece.log, piece.name)))
             for piece in pieces(found, self.options)
         ]
 
@@ -190,14 +190,19 @@ class LogStreamReader(RangeReader, DataSourceStreamReader):
             self._collectors = Collectors(self.options, self.opener)
         return self._collectors
 
-    def _addresses(self, found: Iterable[Range]) -> dict[str, str]:
-        """The current addresses of logs whose collectors had other names when the batch was made."""
-        if all(piece.name in self.options.endpoints for piece in found):
-            return {}
-        infos = present(self._reach().look())
-        return {info.log_id: self._reach().address(name) for name, info in infos.items()}
+    def _names(self, found: Iterable[Range]) -> dict[str, str]:
+        """The collectors that have these logs now: they may have changed since the batch was made."""
 
-    def _note_beginning(self, found: Iterable[Range]) -> None:
+        def is_there(piece: Range) -> bool:
+            seen = self._seen.get(piece.name)
+            return seen is not None and seen.log_id == piece.log
+
+        if all(map(is_there, found)):
+            return {piece.log: piece.name for piece in found}
+        infos = present(self._reach().look())
+        return {info.log_id: name for name, info in infos.items()}
+
+    def _note_beginning(self, found: Iterable[Range], names: Mapping[str, str]) -> None:
         """Records a position in runs that end after a batch or two, which otherwise never would.
 
         The start of the previous batch is not known; it is assumed to be as large as this one.
@@ -205,14 +210,14 @@ class LogStreamReader(RangeReader, DataSourceStreamReader):
         if self.options.group is None:
             return
         for piece in found:
-            if piece.name not in self.options.endpoints:
+            name = names.get(piece.log)
+            if name is None:
                 continue
             if piece.start > piece.rows:
-                behind = piece.start - piece.rows
-                self._reach().commit(piece.name, self.options.group, behind)
+                self._reach().commit(name, self.options.group, piece.start - piece.rows)
             else:
                 # Spark repeats this batch if it fails, so its rows must be kept in any case.
-                self._reach().hold(piece.name, self.options.group, piece.start)
+                self._reach().hold(name, self.options.group, piece.start)
 
     def _wait_for_more(self, rows: int) -> bool:
         least = self.options.min_offsets
