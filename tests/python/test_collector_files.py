@@ -201,6 +201,33 @@ def test_reading_while_it_is_written(tmp_path):
             assert seen == latest
 
 
+def test_a_reader_keeps_few_files_open(written):
+    """However many segments the log has."""
+    from zeroxide.pipeline import FilesLog
+
+    folder, info, _, times = written
+
+    def count():
+        links = (f"/proc/self/fd/{name}" for name in os.listdir("/proc/self/fd"))
+        targets = [os.readlink(link) for link in links if os.path.lexists(link)]
+        return sum(target.startswith(str(folder)) for target in targets)
+
+    with FilesLog(folder) as log:
+        log.info()
+        assert count() <= 1
+        for time in times:
+            log.offset_at(time)
+            assert count() <= 1
+        opens = [count() for _ in log.fetch(0, info.latest, max_bytes=1000)]
+        assert max(opens) <= 2
+        assert count() <= 1
+        fetching = log.fetch(0, info.latest, max_bytes=1000)
+        next(fetching)
+        fetching.close()
+        assert count() <= 1
+    assert count() == 0
+
+
 @pytest.mark.parametrize("place", ["folder", "archive"])
 def test_a_log_that_is_made_anew_is_another_log(tmp_path, place):
     from zeroxide.pipeline import Collector, DataLoss, FilesLog, archive_segments

@@ -8,7 +8,6 @@ A collector may be writing to the folder meanwhile: rows count once they are on 
 """
 
 import os
-from bisect import bisect_right
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
@@ -113,16 +112,12 @@ class FilesLog(Closing):
         segments = self._segments()
         latest = self._latest(segments)
         for segment in segments:
-            index = segment.index()
-            if index.latest is None or index.latest < micros:
-                continue
-            at = bisect_right(
-                index.marks, False, key=lambda mark: mark[2] is not None and mark[2] >= micros
-            )
-            position, offset = index.marks[at - 1][:2] if at else (index.start, segment.first)
-            for frame in segment.walk(position, offset):
-                if frame.received >= micros and frame.end > frame.first:
-                    return min(frame.first, latest)
+            try:
+                first = segment.received_at(micros)
+            finally:
+                segment.close()
+            if first is not None:
+                return min(first, latest)
         return latest
 
     def fetch(
@@ -175,9 +170,12 @@ class FilesLog(Closing):
             if start >= behind:
                 continue
             wanted = (prefixes, partition, headers, frames)
-            for table in self._tables(segment, start, behind, max_bytes, wanted):
-                for batch in table.batches():
-                    yield pa.record_batch(batch)
+            try:
+                for table in self._tables(segment, start, behind, max_bytes, wanted):
+                    for batch in table.batches():
+                        yield pa.record_batch(batch)
+            finally:
+                segment.close()
             start = behind
 
     def committed(self, group: str) -> None:
@@ -276,8 +274,11 @@ class FilesLog(Closing):
         if latest <= segments[0].first:
             return None
         first = next(segments[0].walk(segments[0].beginning()[2], segments[0].first), None)
+        segments[0].close()
         for segment in reversed(segments):
             received = segment.index().latest
+            if segment is not segments[-1]:  # the last one is soon read again
+                segment.close()
             if first is not None and received is not None:
                 return first.received, received
         return None

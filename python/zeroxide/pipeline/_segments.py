@@ -136,7 +136,8 @@ class Segment:
         return memoryview(window)[position - start :]
 
     def close(self) -> None:
-        """Closes the file."""
+        """Closes the file, and releases what was read of it; reading opens it again."""
+        self._window = (0, b"")
         if self._file is not None:
             self._file.close()
             self._file = None
@@ -164,6 +165,20 @@ class Segment:
         at = bisect_right(index.marks, offset, key=lambda mark: mark[1]) - 1
         # The first frames have no marks if they are damaged.
         return index.marks[at][:2] if at >= 0 else (index.start, self.first)
+
+    def received_at(self, micros: int) -> int | None:
+        """The first offset that was received at this time or later; None if all are earlier."""
+        index = self.index()
+        if index.latest is None or index.latest < micros:
+            return None
+        at = bisect_right(
+            index.marks, False, key=lambda mark: mark[2] is not None and mark[2] >= micros
+        )
+        position, offset = index.marks[at - 1][:2] if at else (index.start, self.first)
+        for frame in self.walk(position, offset):
+            if frame.received >= micros and frame.end > frame.first:
+                return frame.first
+        return None
 
     def walk(self, position: int, offset: int) -> Iterator[Frame]:
         """The frames from this one on; damaged ones are skipped."""

@@ -60,7 +60,7 @@ class _Checker(FilesLog):
     def states(self) -> list[SegmentState]:
         """Reads everything."""
         segments = self._segments()
-        ids = [_beginning(segment) for segment in segments]
+        ids = list(map(_beginning, segments))
         known = [id for id in ids if isinstance(id, str)]
         last = segments[-1]
         try:
@@ -80,6 +80,7 @@ class _Checker(FilesLog):
                 state.damage.append(Damage(None, segment.first, end, what))
             else:
                 self._read(segment, state, is_last=segment is last)
+                segment.close()
         return states
 
     def _read(self, segment: Segment, state: SegmentState, *, is_last: bool) -> None:
@@ -117,6 +118,8 @@ def _beginning(segment: Segment) -> str | Damage:
         id, first, _ = segment.beginning()
     except CollectorError as error:
         return Damage(0, segment.first, segment.first, str(error))
+    finally:
+        segment.close()
     if first != segment.first:
         what = f"its header has the first offset {first}, and its name another one"
         return Damage(0, segment.first, segment.first, what)
