@@ -184,6 +184,21 @@ def test_unacknowledged_rows_do_not_count(folder):
         assert log.info().latest == ROWS - 200
 
 
+def test_a_stale_mark_hides_no_rows_that_the_last_frame_knows_of(folder):
+    """The file is not synced, so a crash of the machine leaves an older one."""
+    from zeroxide.pipeline import FilesLog
+
+    (folder / "durable").write_text(f"{5:020}\n")
+    with FilesLog(folder) as log:
+        # Each frame is written when those before it are on disk.
+        assert log.info().latest == ROWS - 200
+        assert read(log, ROWS - 600, ROWS - 200).num_rows == 400
+    names = sorted(path.name for path in folder.glob("*.zlog"))
+    (folder / names[-1]).write_bytes((folder / names[-1]).read_bytes()[:-9])
+    with FilesLog(folder) as log:
+        assert ROWS - 600 <= log.info().latest <= ROWS - 400
+
+
 def test_reading_while_it_is_written(tmp_path):
     from zeroxide.pipeline import Collector, FilesLog
 

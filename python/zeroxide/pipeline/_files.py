@@ -260,14 +260,25 @@ class FilesLog(Closing):
     def _latest(self, segments: list[Segment]) -> int:
         """The offset after the last row that counts."""
         last = segments[-1]
-        if last.is_local:
-            # The collector writes this file right after a sync. An archive has no such file.
-            try:
-                with open(os.path.join(self._path, "durable"), encoding="ascii") as file:
-                    return max(int(file.read().split()[0]), last.first)
-            except (OSError, ValueError, IndexError):
-                pass
-        return last.index().end
+        durable = self._durable() if last.is_local else None
+        try:
+            index = last.index()
+        except CollectorError:
+            if durable is None:
+                raise
+            return max(durable, last.first)
+        if durable is None:
+            return index.end
+        # The file is not synced. After a crash of the machine, the last frame may know of more rows.
+        return max(durable, min(index.durable, index.end), last.first)
+
+    def _durable(self) -> int | None:
+        """What the collector wrote right after a sync; None in an archive, which has no such file."""
+        try:
+            with open(os.path.join(self._path, "durable"), encoding="ascii") as file:
+                return int(file.read().split()[0])
+        except (OSError, ValueError, IndexError):
+            return None
 
     def _received(self, segments: list[Segment], latest: int) -> tuple[int, int] | None:
         """The times of receipt of the first and the last row."""

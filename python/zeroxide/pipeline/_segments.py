@@ -21,9 +21,11 @@ INDEX = ".index"
 # The size of the fixed part of a segment's header, which has the log's id.
 BEGINNING = 48
 
-# The first bytes of a frame, and the maximum size of its header.
+# The first bytes of a frame, the maximum size of its header, and where that says up to which
+# offset rows were on disk.
 MAGIC = b"ZXF1"
 HEADER = 512
+DURABLE = slice(72, 80)
 
 # A position is remembered for each of this many bytes of a segment.
 MARK_EVERY = 256 << 10
@@ -41,6 +43,7 @@ class Frame(NamedTuple):
     first: int
     end: int
     received: int
+    durable: int
 
 
 @dataclass
@@ -51,6 +54,8 @@ class Index:
     end: int
     position: int
     latest: int | None = None
+    # The offset below which rows were on disk when the last frame was written.
+    durable: int = 0
     # Position, offset, and the greatest time of receipt before.
     marks: list[tuple[int, int, int | None]] = field(default_factory=list)
 
@@ -59,6 +64,7 @@ class Index:
         if not self.marks or frame.position - self.marks[-1][0] >= MARK_EVERY:
             self.marks.append((frame.position, frame.first, self.latest))
         self.latest = frame.received if self.latest is None else max(self.latest, frame.received)
+        self.durable = max(self.durable, frame.durable)
         self.position, self.end = frame.position + frame.length, frame.end
 
     def to_json(self) -> str:
@@ -184,7 +190,8 @@ class Segment:
         """The frames from this one on; damaged ones are skipped."""
         while position < self.size:
             try:
-                peeked = _native.log_peek(self.read(position, HEADER, self._ahead), 0)
+                header = self.read(position, HEADER, self._ahead)
+                peeked = _native.log_peek(header, 0)
             except ValueError:
                 after = self.search(position + 8, offset)
                 if after is None:
@@ -194,7 +201,8 @@ class Segment:
             if peeked is None or position + peeked[0] > self.size:
                 return
             length, first, offset, received = peeked
-            yield Frame(position, length, first, offset, received)
+            durable = int.from_bytes(header[DURABLE], "little")
+            yield Frame(position, length, first, offset, received, durable)
             position += length
 
     def search(self, position: int, offset: int) -> int | None:
