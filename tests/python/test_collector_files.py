@@ -139,6 +139,43 @@ def test_missing_rows_are_reported(written, folder):
             log.info()
 
 
+@pytest.mark.parametrize("call", ["info", "offset_at"])
+def test_a_segment_that_is_removed_after_the_listing(folder, call):
+    """Retention may remove the first segment before the reader opens it."""
+    from zeroxide.pipeline import FilesLog
+
+    first, second = sorted(folder.glob("*.zlog"))[:2]
+
+    with FilesLog("", removing(folder, first)) as log:
+        if call == "info":
+            assert log.info().earliest == int(second.stem)
+        else:
+            assert log.offset_at(0) == int(second.stem)
+
+
+def removing(folder, segment):
+    """A file system that removes a segment as soon as it has listed it."""
+    from pyarrow.fs import FSSpecHandler, PyFileSystem
+
+    class Handler(FSSpecHandler):
+        def get_file_info_selector(self, selector):
+            infos = inner.get_file_info(selector)
+            segment.unlink(missing_ok=True)
+            return infos
+
+        def open_input_file(self, path):
+            return inner.open_input_file(path)
+
+        def open_input_stream(self, path):
+            return inner.open_input_stream(path)
+
+        def get_type_name(self):
+            return "removing"
+
+    inner = subtree(folder)
+    return PyFileSystem(Handler(None))
+
+
 def test_damage_is_reported_and_can_be_skipped(written, folder):
     from zeroxide.pipeline import FilesLog, Refused
 

@@ -8,9 +8,9 @@ A collector may be writing to the folder meanwhile: rows count once they are on 
 """
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from .. import _native
 from .._closing import Closing
@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 __all__ = ["FilesLog", "open_address"]
 
 GENERATIONS = "generations"
+
+_T = TypeVar("_T")
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -81,7 +83,9 @@ class FilesLog(Closing):
         Returns:
             Its offsets, size, and times of receipt.
         """
-        segments = self._segments()
+        return self._look(self._info)
+
+    def _info(self, segments: list[Segment]) -> Info:
         latest = self._latest(segments)
         times = self._received(segments, latest)
         first, last = (None, None) if times is None else map(_time, times)
@@ -109,7 +113,9 @@ class FilesLog(Closing):
         if isinstance(timestamp, datetime):
             timestamp = timestamp.timestamp()
         micros = round(timestamp * 1e6) if isinstance(timestamp, float) else timestamp
-        segments = self._segments()
+        return self._look(lambda segments: self._received_at(segments, micros))
+
+    def _received_at(self, segments: list[Segment], micros: int) -> int:
         latest = self._latest(segments)
         for segment in segments:
             try:
@@ -161,9 +167,13 @@ class FilesLog(Closing):
             raise ValueError(f"there are no offsets from {start} to {end}")
         # As with `Client`, none means all.
         prefixes = [topics] if isinstance(topics, str) else list(topics or ()) or None
-        segments = self._segments()
-        self._check(segments, start, end, log_id)
-        self._check_generation(segments, start, generation)
+
+        def check(segments: list[Segment]) -> list[Segment]:
+            self._check(segments, start, end, log_id)
+            self._check_generation(start, generation)
+            return segments
+
+        segments = self._look(check)
         ends = [segment.first for segment in segments[1:]] + [end]
         for segment, behind in zip(segments, ends, strict=True):
             behind = min(behind, end)
@@ -202,6 +212,18 @@ class FilesLog(Closing):
         for segment in self._known.values():
             segment.close()
 
+    def _look(self, read: Callable[[list[Segment]], _T]) -> _T:
+        """Reads the current segments, and lists them again if retention has removed one meanwhile."""
+        segments = self._segments()
+        while True:
+            try:
+                return read(segments)
+            except FileNotFoundError:
+                listed = [segment.path for segment in segments]
+                segments = self._segments()
+                if [segment.path for segment in segments] == listed:
+                    raise
+
     def _segments(self) -> list[Segment]:
         """The current segments, in order."""
         from pyarrow.fs import FileSelector, FileType
@@ -239,9 +261,7 @@ class FilesLog(Closing):
         except (OSError, ValueError):
             return ()
 
-    def _check_generation(
-        self, segments: list[Segment], start: int, generation: str | None
-    ) -> None:
+    def _check_generation(self, start: int, generation: str | None) -> None:
         if generation is None:
             return
         info = self.info()
