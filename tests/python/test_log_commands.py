@@ -198,6 +198,14 @@ def test_where_tail_begins(collector, at):
     assert tail(at, "--since", later.isoformat()) == []
 
 
+def test_tail_prints_only_rows_however_many_it_leaves_out(collector, at):
+    """The last rows of a topic are searched backwards in growing steps."""
+    values = [b"%d" % number for number in range(1500)]
+    collector.append([{"value": value, "topic": "T"} for value in values])
+    collector.append([{"value": b"", "topic": "other"}] * 1000)
+    assert run("tail", at, "--topic", "T", "-n", "3")[0] == b"1497\n1498\n1499\n"
+
+
 def test_tail_follows(collector, at):
     collector.append([b"old", b"older"])
     with Command("tail", at, "-n", 1, "--follow", "--count", 3) as command:

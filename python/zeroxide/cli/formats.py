@@ -108,6 +108,8 @@ def _flat(parts: list[bytes]) -> Message:
 
 
 def _lines(messages: Sequence[Message], between: bytes) -> bytes:
+    if not messages:
+        return b""
     try:
         return b"\n".join(messages) + b"\n"  # type: ignore[arg-type]
     except TypeError:  # some have several parts

@@ -145,6 +145,8 @@ def _print(client: Client, options: argparse.Namespace) -> None:
     try:
         for batch in _batches(rows, _BATCH):
             batch, skip = batch[skip:], max(0, skip - len(batch))
+            if not batch:
+                continue
             if left is not None:
                 batch = batch[:left]
                 left -= len(batch)
