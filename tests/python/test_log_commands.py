@@ -88,6 +88,8 @@ MALFORMED = {
     '{"value": "x", "topic": ["a"]}': "expected a string or",
     '{"value": "x", "topic": "\\ud800"}': "a topic is text in UTF-8",
     '{"value": "x", "timestamp": "soon"}': "expected a time such as",
+    '{"value": "x", "timestamp": 1612010112345}': "expected a time such as",
+    '{"value": "x", "timestamp": "20260131"}': "expected a time such as",
     '{"value": "x", "timestamp": "0001-01-01T00:00+14:00"}': "expected a time such as",
     "[" * 200_000: "expected JSON",
 }

@@ -121,9 +121,12 @@ def _topic(topic: bytes) -> str:
 def _timestamp(given: object) -> datetime:
     """A time; one without a time zone is local, as with `tail --since`."""
     try:
-        return datetime.fromisoformat(str(given)).astimezone(UTC)
+        # Digits only are no year, but a number of seconds, milliseconds or another unit.
+        if isinstance(given, str) and not given.strip().isdecimal():
+            return datetime.fromisoformat(given).astimezone(UTC)
     except (ValueError, OverflowError):
-        raise ValueError(f"expected a time such as 2030-01-31T12:00, got {given!r}") from None
+        pass
+    raise ValueError(f"expected a time such as 2030-01-31T12:00, got {given!r}")
 
 
 def _headers(given: Any) -> list[tuple[str, bytes]]:
