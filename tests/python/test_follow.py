@@ -68,6 +68,18 @@ def test_a_row_has_everything_that_was_sent(collector, client):
     assert pickle.loads(pickle.dumps(first)) == first
 
 
+def test_times_that_python_has_not_are_the_nearest_ones(collector, client):
+    pa = pytest.importorskip("pyarrow")
+    times = pa.array([2**62, 0, -(2**62)], pa.timestamp("us", tz="UTC"))
+    collector.append(pa.table({"value": [b"late", b"1970", b"early"], "timestamp": times}))
+    shown = [(row.value, row.timestamp.replace(tzinfo=None)) for row in client.follow(timeout_s=0)]
+    assert shown == [
+        (b"late", datetime.max),
+        (b"1970", datetime(1970, 1, 1)),
+        (b"early", datetime.min),
+    ]
+
+
 def test_where_to_begin(collector, client):
     collector.append([b"0", b"1"])
     later = datetime.now(UTC)

@@ -17,6 +17,10 @@ __all__ = ["Follower", "FollowerBase", "Record", "Start"]
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
+# The first and the last datetime, in microseconds since 1970.
+_FIRST = (datetime.min.replace(tzinfo=UTC) - _EPOCH) // timedelta(microseconds=1)
+_LAST = (datetime.max.replace(tzinfo=UTC) - _EPOCH) // timedelta(microseconds=1)
+
 # The start: an offset, a time of receipt, or one end of the log.
 Start: TypeAlias = int | datetime | Literal["earliest", "latest"]
 
@@ -33,7 +37,10 @@ class Record(NamedTuple):
     headers: tuple[tuple[str, bytes | None], ...]
     """Names and values, in order; a name may occur twice."""
     timestamp: datetime
-    """When it happened, in UTC: the producer's time, or else the time of receipt."""
+    """When it happened, in UTC: the producer's time, or else the time of receipt.
+
+    A time before the year 1 or after 9999 is the nearest `datetime`.
+    """
     offset: int
     """Its place in the log."""
     producer: str | None
@@ -162,7 +169,8 @@ class FollowerBase:
         offset, value, key, topic, micros, producer, seq, headers = self._rows[self._taken]
         self._taken += 1
         self._position = offset + 1
-        timestamp = _EPOCH + timedelta(microseconds=micros)
+        # Tables, and producers in Rust, may have times that Python has not.
+        timestamp = _EPOCH + timedelta(microseconds=min(max(micros, _FIRST), _LAST))
         return Record(value, topic, key, headers, timestamp, offset, producer, seq)
 
     def _put(self, rows: Sequence[tuple[Any, ...]], end: int) -> None:
