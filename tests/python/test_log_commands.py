@@ -103,6 +103,13 @@ def test_malformed_objects_are_reported(at, line):
     assert [row.value for row in rows(at)] == [b"good"]
 
 
+def test_a_row_that_is_too_large_is_reported(at):
+    data = b"one\ntwo\n" + b"x" * (17 << 20) + b"\nfour\n"
+    error = run("produce", at, data=data, status=1)[1]
+    assert "row 3 cannot be sent: " in error and error.count("\n") == 1
+    assert [row.value for row in rows(at)] == [b"one", b"two"]
+
+
 def test_a_topic_that_is_no_text_is_reported(at):
     error = run("produce", at, "--fields", "topic,value", data=b"\xff\tx\n", status=1)[1]
     assert "row 1 of the input: a topic is text in UTF-8, got b'\\xff'" in error

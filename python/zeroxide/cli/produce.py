@@ -148,9 +148,13 @@ def _produce(options: argparse.Namespace, given: Any) -> None:
     count = 0
     try:
         for rows in _batches(options):
-            count += producer.send_batch(
-                rows, options.row_key, options.topic, options.header or None
-            )
+            try:
+                count += producer.send_batch(
+                    rows, options.row_key, options.topic, options.header or None
+                )
+            except ValueError as error:  # a row that no collector takes
+                number = count + getattr(error, "sent", 0) + 1
+                raise Malformed(f"row {number} cannot be sent: {error}") from error
     except BaseException:
         # After a signal, a second one gives up the last rows.
         _close_soon(producer)
