@@ -63,6 +63,8 @@ def test_the_schema_of_a_sink_needs_no_options():
 
 def test_reading_fewer_columns():
     check_readable(spark_schema(["value"]), ["value", "topic"])
+    with pytest.raises(ValueError, match="no columns: name at least one, such as"):
+        ZeroMQDataSource({"endpoint": "tcp://a:1"}).reader(StructType([]))
     with pytest.raises(ValueError, match="no column 'key' to read"):
         check_readable(spark_schema(["key"]), ["value", "topic"])
     with pytest.raises(ValueError, match="column 'value' is binary, not string"):

@@ -120,6 +120,12 @@ def to_arrow(schema: StructType) -> "pa.Schema":
 def check_readable(schema: StructType, available: Iterable[str]) -> None:
     """Raises unless these options give these columns; a reader may request fewer of them."""
     available = list(available)
+    if not schema.fields:
+        # Rows without columns arrive in Spark as none at all.
+        raise ValueError(
+            "the schema has no columns: name at least one, such as .schema('value binary'), or"
+            " leave it out"
+        )
     for field in schema.fields:
         if field.name not in available:
             raise ValueError(
