@@ -141,6 +141,36 @@ def test_a_cancelled_producer_accepts_no_more_rows(silent, values):
     asyncio.run(main())
 
 
+@pytest.mark.parametrize("busy", [0, 8])
+def test_a_cancelled_producer_says_how_many_rows_it_accepted(silent, busy):
+    """Also if the call had not begun, because all threads had calls to wait for."""
+
+    async def main():
+        producer = AsyncProducer(silent, max_unacked_rows=10)
+        others = [asyncio.ensure_future(producer.send_batch([b"x"] * 100)) for _ in range(busy)]
+        await _until(lambda: _waiting() == busy and (not busy or producer.stats()["rows"] == 10))
+        before = producer.stats()["rows"]
+
+        async def send():
+            try:
+                await producer.send_batch([b"x"] * 100)
+            except asyncio.CancelledError as error:
+                return error.sent
+
+        task = asyncio.ensure_future(send())
+        await asyncio.sleep(0)
+        await _until(lambda: _waiting() == min(busy + 1, 8) and producer.stats()["rows"] == 10)
+        task.cancel()
+        assert await task == producer.stats()["rows"] - before == (0 if busy else 10)
+        for other in others:
+            other.cancel()
+        await asyncio.gather(*others, return_exceptions=True)
+        with pytest.raises(zmq.pipeline.NotAcknowledged):
+            await producer.close(0)
+
+    asyncio.run(main())
+
+
 def test_ctrl_c_ends_the_program(silent):
     script = f"""
     import asyncio, zeroxide.asyncio

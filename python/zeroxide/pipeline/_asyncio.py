@@ -170,12 +170,14 @@ class AsyncProducer(ProducerBase):
         Raises:
             CollectorGone: As `send`. The error's `sent` is the number of rows that were
                 accepted, and `unsent` a row that was read from the iterable and was not.
+                The same holds for the `CancelledError` of a cancelled call.
             TypeError: If `values` is a single value.
         """
         self._watch()
         if isinstance(values, list | tuple):
             take = super().send_batch
-            return await self._threads.run(take, list(values), key, topic, headers, timestamp)
+            rows = list(values)
+            return await self._threads.run_counted(take, rows, key, topic, headers, timestamp)
         if isinstance(values, str | bytes):
             raise TypeError("send_batch takes many values; send takes one")
         if not isinstance(values, Iterable):

@@ -3,12 +3,14 @@
 import asyncio
 from collections.abc import Callable
 from concurrent.futures import Future
+from contextlib import suppress
 from functools import partial
 from queue import SimpleQueue
 from threading import Lock, Thread
 from typing import Any, TypeAlias, TypeVar
 
 from .. import _native
+from ._producer import tell
 
 __all__ = ["Threads"]
 
@@ -47,8 +49,37 @@ class Threads:
         Returns:
             What it returns.
         """
+        future, interruption = self._start(partial(call, *arguments, **options))
+        try:
+            return await asyncio.wrap_future(future)
+        finally:
+            # The call is still running only if its task was cancelled.
+            interruption.interrupt()
+
+    async def run_counted(self, call: Callable[..., int], *arguments: Any) -> int:
+        """Makes a call that takes rows in a thread; if cancelled, waits until the call has ended.
+
+        Args:
+            call: A function that waits in native code only, returns how many rows it took, and sets
+                `sent` of its exceptions to that.
+            *arguments: Its arguments.
+
+        Returns:
+            What it returns.
+
+        Raises:
+            CancelledError: If the task is cancelled, with the number of rows in `sent`.
+        """
+        future, interruption = self._start(partial(call, *arguments))
+        try:
+            return await asyncio.wrap_future(future)
+        except asyncio.CancelledError as error:
+            interruption.interrupt()
+            tell(error, sent=await _taken(future))
+            raise
+
+    def _start(self, whole: Callable[[], _T]) -> "tuple[Future[_T], _native.Interruption]":
         interruption = _native.Interruption()
-        whole = partial(call, *arguments, **options)
         future: Future[_T] = Future()
         future.add_done_callback(self._ended)
         with self._lock:
@@ -59,11 +90,7 @@ class Threads:
                 self._threads += 1
             self._calls += 1
             self._work.put((future, partial(interruption.run, whole)))
-        try:
-            return await asyncio.wrap_future(future)
-        finally:
-            # The call is still running only if its task was cancelled.
-            interruption.interrupt()
+        return future, interruption
 
     def _ended(self, _: "Future[Any]") -> None:
         with self._lock:
@@ -79,6 +106,19 @@ class Threads:
 
     def __del__(self) -> None:
         self.close()
+
+
+async def _taken(future: "Future[int]") -> int:
+    """The number of rows that a call took which was interrupted, or had not begun."""
+    ended = asyncio.wrap_future(future)
+    while not ended.done():
+        # The task ends anyway, so another cancellation adds nothing.
+        with suppress(asyncio.CancelledError):
+            await asyncio.wait([ended])
+    if ended.cancelled():
+        return 0
+    error = ended.exception()
+    return getattr(error, "sent", 0) if error is not None else ended.result()
 
 
 def _worker(work: _Work) -> None:
