@@ -240,7 +240,9 @@ fn messages(
             body: &body,
         };
         let mut sealed = Vec::new();
-        cipher.seal(content, &mut sealed);
+        cipher
+            .seal(content, &mut sealed)
+            .expect("a number for the frame");
         assert_eq!(&sealed[..8], b"\x07MESSAGE");
         let opened = shared.open(ours, &sealed[8..16], &sealed[16..]);
         assert_eq!((opened[0], &opened[1..]), (flags, &body[..]));

@@ -424,7 +424,9 @@ mod tests {
             3
         }
 
-        fn seal(&mut self, _: Content<'_>, _: &mut Vec<u8>) {}
+        fn seal(&mut self, _: Content<'_>, _: &mut Vec<u8>) -> Result<(), CloseReason> {
+            Ok(())
+        }
 
         fn open(&mut self, body: &mut [u8]) -> Result<Opened, ProtocolError> {
             assert!(body.starts_with(b"abc"));

@@ -3,13 +3,14 @@
 //! A large body is not copied. The buffer is cut at its position, and the output is a list of slices: the buffer up to
 //! the cut, the body, the buffer up to the next cut, and so on. The file is long because a third of it is tests.
 
+use crate::error::CloseReason;
 use crate::frame::{Frame, INLINE_MAX};
 use crate::framing::v2::{COMMAND, HEADER_MAX, MORE};
 use crate::framing::{Framing, v1, v2};
 use crate::mechanisms::{Cipher, Content};
 use crate::run;
 use bytes::{Buf, Bytes};
-use std::collections::{TryReserveError, VecDeque};
+use std::collections::VecDeque;
 use std::io::IoSlice;
 use zeroize::Zeroize;
 
@@ -153,7 +154,7 @@ impl Encoder {
         &mut self,
         cipher: &mut dyn Cipher,
         frame: &Frame,
-    ) -> Result<(), TryReserveError> {
+    ) -> Result<(), CloseReason> {
         self.put_wrapped(
             cipher,
             Content {
@@ -172,18 +173,21 @@ impl Encoder {
         &mut self,
         cipher: &mut dyn Cipher,
         content: Content<'_>,
-    ) -> Result<(), TryReserveError> {
+    ) -> Result<(), CloseReason> {
         let size = cipher.overhead() + content.prefix.len() + content.body.len();
         let before = self.buffer.len();
         if size < WRAPPED_APART {
             self.buffer.try_reserve(HEADER_MAX + size)?;
             self.put_header(0, size);
-            cipher.seal(content, &mut self.buffer);
+            if let Err(reason) = cipher.seal(content, &mut self.buffer) {
+                self.buffer.truncate(before);
+                return Err(reason);
+            }
         } else {
             let mut wrapped = Vec::new();
             wrapped.try_reserve_exact(size)?;
+            cipher.seal(content, &mut wrapped)?;
             self.put_header(0, size);
-            cipher.seal(content, &mut wrapped);
             self.backlog += wrapped.len();
             self.bodies.push_back((self.buffer.len(), wrapped.into()));
         }

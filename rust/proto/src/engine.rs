@@ -337,10 +337,15 @@ impl Engine {
         }
     }
 
-    /// Whether the connection ended because there was no memory for data to send; [`Event::Closed`] reports it, too.
-    pub fn is_out_of_memory(&self) -> bool {
-        let last = self.events.back();
-        matches!(last, Some(Event::Closed(CloseReason::OutOfMemory)))
+    /// The reason if the connection ended while data was given to the engine, because it had no memory or no number for
+    /// the data; [`Event::Closed`] reports it, too.
+    pub fn send_failure(&self) -> Option<&CloseReason> {
+        match self.events.back() {
+            Some(Event::Closed(
+                reason @ (CloseReason::OutOfMemory | CloseReason::NumbersUsedUp),
+            )) => Some(reason),
+            _ => None,
+        }
     }
 
     /// Bytes of memory for received data that is not decoded yet.

@@ -63,6 +63,11 @@ pub enum CloseReason {
     /// There is no memory, or none left for this peer, for messages from or to it.
     #[error("expected memory for the messages of this connection, there is none")]
     OutOfMemory,
+    /// Our cipher has given every number to a frame. Two frames with the same number would reveal their contents.
+    #[error(
+        "expected a number for the next encrypted frame, but this connection has used all of them"
+    )]
+    NumbersUsedUp,
     /// A frame, or the frames of a message together, exceed the limit.
     #[error("expected a message of at most {limit} bytes, the peer sends {size}")]
     MessageTooBig {

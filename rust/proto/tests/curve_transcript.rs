@@ -97,7 +97,7 @@ fn commands_are_equal_to_those_of_libsodium() {
         prefix: b"he",
         body: b"llo",
     };
-    sender.seal(first, &mut sent);
+    sender.seal(first, &mut sent).unwrap();
     assert_eq!(sent[6..], hex(MESSAGE));
     assert_eq!(sent.len() - 6, sender.overhead() + 5);
     let opened = receiver.open(&mut sent[6..]).unwrap();
@@ -105,7 +105,7 @@ fn commands_are_equal_to_those_of_libsodium() {
     assert!(opened.more && !opened.command);
 
     let mut last = Vec::new();
-    sender.seal(content(b""), &mut last);
+    sender.seal(content(b""), &mut last).unwrap();
     assert_eq!(last, hex(LAST_MESSAGE));
     let opened = receiver.open(&mut last).unwrap();
     let expected = Opened {
@@ -122,7 +122,7 @@ fn commands_are_equal_to_those_of_libsodium() {
         prefix: b"\x04PING",
         body: &[0, 0],
     };
-    receiver.seal(command, &mut ping);
+    receiver.seal(command, &mut ping).unwrap();
     assert_eq!(ping, hex(PING));
     assert!(sender.open(&mut ping).unwrap().command);
 }
@@ -212,7 +212,7 @@ fn messages_that_are_repeated_lost_or_swapped_are_noticed() {
     let mut messages: Vec<Vec<u8>> = Vec::new();
     for body in [b"a", b"b", b"c"] {
         let mut message = Vec::new();
-        sender.seal(content(body), &mut message);
+        sender.seal(content(body), &mut message).unwrap();
         messages.push(message);
     }
     let mut open = |at: usize| receiver.open(&mut messages[at].clone());
@@ -231,7 +231,9 @@ fn messages_that_are_repeated_lost_or_swapped_are_noticed() {
 fn messages_do_not_open_on_the_way_back_or_on_another_connection() {
     let (mut client, _) = ciphers();
     let mut message = Vec::new();
-    client.seal(content(b"to the server"), &mut message);
+    client
+        .seal(content(b"to the server"), &mut message)
+        .unwrap();
     // The server's first message has another number, which is not secret.
     message[15] = 2;
     let reflected = client.open(&mut message.clone());

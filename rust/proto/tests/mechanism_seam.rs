@@ -16,6 +16,9 @@ use zeroxide_proto::{
     Verdict,
 };
 
+/// The number of frames that a connection can seal.
+const FRAMES: u8 = 100;
+
 static XOR: MechanismSpec = MechanismSpec::new("XOR", 200, start);
 
 fn start(config: &MechanismConfig, local: Local<'_>) -> Started {
@@ -85,27 +88,35 @@ impl Mechanism for Xor {
             properties: self.peer.take()?,
             user_id: Some("alice".to_owned()),
             key: None,
-            cipher: Some(Box::new(XorCipher(self.key))),
+            cipher: Some(Box::new(XorCipher {
+                key: self.key,
+                left: FRAMES,
+            })),
         })
     }
 }
 
-/// One byte of flags, then the body, all of it with the key.
-struct XorCipher(u8);
+/// One byte of flags, then the body, all of it with the key. It seals a limited number of frames.
+struct XorCipher {
+    key: u8,
+    left: u8,
+}
 
 impl Cipher for XorCipher {
     fn overhead(&self) -> usize {
         1
     }
 
-    fn seal(&mut self, content: Content<'_>, out: &mut Vec<u8>) {
+    fn seal(&mut self, content: Content<'_>, out: &mut Vec<u8>) -> Result<(), CloseReason> {
+        self.left = self.left.checked_sub(1).ok_or(CloseReason::NumbersUsedUp)?;
         let flags = u8::from(content.more) | u8::from(content.command) << 1;
         let parts = [&[flags], content.prefix, content.body];
-        out.extend(parts.concat().iter().map(|byte| byte ^ self.0));
+        out.extend(parts.concat().iter().map(|byte| byte ^ self.key));
+        Ok(())
     }
 
     fn open(&mut self, body: &mut [u8]) -> Result<Opened, ProtocolError> {
-        body.iter_mut().for_each(|byte| *byte ^= self.0);
+        body.iter_mut().for_each(|byte| *byte ^= self.key);
         let Some(flags @ 0..=2) = body.first() else {
             return Err(ProtocolError::Cryptographic("a message"));
         };
@@ -192,6 +203,24 @@ fn limits_apply_to_the_content() {
     let (size, limit) = (120, 100);
     let closed = Event::Closed(CloseReason::MessageTooBig { size, limit });
     assert_eq!(events.last(), Some(&closed));
+}
+
+#[test]
+fn a_cipher_that_seals_nothing_more_ends_the_connection() {
+    for size in [1, 20_000] {
+        let mut pair = pair(SocketType::Push, SocketType::Pull);
+        for _ in 0..FRAMES {
+            pair.send_a(message(&[vec![1; size]]));
+        }
+        pair.run();
+        assert_eq!(data(&pair.b.events()).len(), usize::from(FRAMES));
+        assert_eq!(pair.a.engine.send_failure(), None);
+        pair.send_a(message(&[vec![2; size], vec![3; size]]));
+        let reason = CloseReason::NumbersUsedUp;
+        assert_eq!(pair.a.engine.send_failure(), Some(&reason));
+        assert!(!pair.a.engine.has_transmit(), "not even a header");
+        assert_eq!(pair.a.drain(), [Event::Closed(reason)]);
+    }
 }
 
 #[test]

@@ -376,8 +376,10 @@ impl Session {
                 }
             }
         };
-        if !up.engine.is_ready() && up.engine.is_out_of_memory() {
-            up.ended = Some(CloseReason::OutOfMemory);
+        if !up.engine.is_ready()
+            && let Some(reason) = up.engine.send_failure()
+        {
+            up.ended = Some(reason.clone());
             result = Output::Broken;
         }
         let transmitted = up.engine.messages_transmitted();

@@ -110,7 +110,8 @@ fn carry(from: &mut dyn Cipher, to: &mut dyn Cipher, length: usize) {
         body: &body,
     };
     let mut sealed = Vec::new();
-    from.seal(content, &mut sealed);
+    from.seal(content, &mut sealed)
+        .expect("a number for the frame");
     reveal(&sealed);
     let opened = to.open(&mut sealed).expect("a message");
     black_box(&sealed[opened.start..]);

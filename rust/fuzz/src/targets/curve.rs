@@ -114,7 +114,9 @@ fn conversation(
             body: parts.take(length),
         };
         let mut body = Vec::new();
-        cipher.seal(content, &mut body);
+        cipher
+            .seal(content, &mut body)
+            .expect("a number for the frame");
         // The flags outside the box should be those of a message of one part, but are the peer's choice.
         sent.extend_from_slice(&framed(flags >> 4 & 5, &body));
     }

@@ -287,8 +287,8 @@ impl Engine {
                     None => self.encoder.put_data(frame),
                     Some(cipher) => {
                         let put = self.encoder.put_wrapped_data(&mut **cipher, &frame);
-                        if let Err(error) = put {
-                            return self.close(error.into());
+                        if let Err(reason) = put {
+                            return self.close(reason);
                         }
                     }
                 }
@@ -356,8 +356,8 @@ impl Engine {
             Some(cipher) => {
                 let prefix = [byte];
                 let content = control(false, &prefix, &topic);
-                if let Err(error) = self.encoder.put_wrapped(&mut **cipher, content) {
-                    self.close(error.into());
+                if let Err(reason) = self.encoder.put_wrapped(&mut **cipher, content) {
+                    self.close(reason);
                 }
             }
         }
@@ -368,8 +368,8 @@ impl Engine {
             None => self.encoder.put_command(name, data),
             Some(cipher) => {
                 let content = control(true, name, &data);
-                if let Err(error) = self.encoder.put_wrapped(&mut **cipher, content) {
-                    self.close(error.into());
+                if let Err(reason) = self.encoder.put_wrapped(&mut **cipher, content) {
+                    self.close(reason);
                 }
             }
         }

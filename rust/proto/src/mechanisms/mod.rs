@@ -221,7 +221,10 @@ pub trait Cipher: Send {
 
     /// Appends the body of the data frame that carries this content to `out`: [`overhead`](Cipher::overhead) bytes more
     /// than the content.
-    fn seal(&mut self, content: Content<'_>, out: &mut Vec<u8>);
+    ///
+    /// # Errors
+    /// The connection ends for this reason, for instance because the cipher must not seal another frame.
+    fn seal(&mut self, content: Content<'_>, out: &mut Vec<u8>) -> Result<(), CloseReason>;
 
     /// Opens, in place, the body of a received frame.
     fn open(&mut self, body: &mut [u8]) -> Result<Opened, ProtocolError>;

@@ -2,7 +2,7 @@
 
 use super::boxes::{self, BoxKey, BoxSeries};
 use crate::command;
-use crate::error::ProtocolError;
+use crate::error::{CloseReason, ProtocolError};
 use crate::mechanisms::{Cipher, Content, Opened};
 
 const MESSAGE: &[u8; 8] = b"\x07MESSAGE";
@@ -46,8 +46,9 @@ impl Cipher for Messages {
         OVERHEAD
     }
 
-    fn seal(&mut self, content: Content<'_>, out: &mut Vec<u8>) {
-        self.sent += 1;
+    fn seal(&mut self, content: Content<'_>, out: &mut Vec<u8>) -> Result<(), CloseReason> {
+        // The number is part of the nonce, and a nonce that is used twice reveals what is in both boxes.
+        self.sent = self.sent.checked_add(1).ok_or(CloseReason::NumbersUsedUp)?;
         let flags = if content.more { MORE } else { 0 } | if content.command { COMMAND } else { 0 };
         let start = out.len();
         let mut header = [0; OVERHEAD];
@@ -60,6 +61,7 @@ impl Cipher for Messages {
         let sealed = &mut out[start + BOX..];
         let (tag, data) = sealed.split_at_mut(boxes::OVERHEAD);
         tag.copy_from_slice(&self.sealing.seal(self.sent, data));
+        Ok(())
     }
 
     fn open(&mut self, body: &mut [u8]) -> Result<Opened, ProtocolError> {
@@ -129,6 +131,26 @@ mod tests {
             let mut message = [&MESSAGE[..], &number, &tag, &content].concat();
             let opened = server.open(&mut message);
             assert_eq!(opened.is_ok(), flags <= 2, "{flags}");
+        }
+    }
+
+    #[test]
+    fn a_sender_without_numbers_seals_nothing_more() {
+        let content = Content {
+            command: false,
+            more: false,
+            prefix: &[],
+            body: b"x",
+        };
+        let mut sender = Messages::new(&[1; 32], true, u64::MAX - 1, 1);
+        let mut out = Vec::new();
+        assert_eq!(sender.seal(content, &mut out), Ok(()));
+        assert_eq!(out[8..BOX], u64::MAX.to_be_bytes());
+        let before = out.clone();
+        for _ in 0..2 {
+            let refused = sender.seal(content, &mut out);
+            assert_eq!(refused, Err(CloseReason::NumbersUsedUp));
+            assert_eq!(out, before);
         }
     }
 
