@@ -90,7 +90,7 @@ def test_numbers_are_the_defaults_of_options():
         for name, value in found.items():
             socket = xpub if "SUBSCRIPTION" in name else rep
             assert socket.get(getattr(zmq, name)) == value, name
-    assert len(found) == 7
+    assert len(found) == 8
 
 
 def test_every_row_has_a_test_that_exists():
