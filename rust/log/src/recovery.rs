@@ -401,7 +401,7 @@ impl Rebuilt {
         {
             return Ok(make(Some(*latest)));
         }
-        let mut latest = i64::MIN;
+        let mut latest = None;
         let mut walk = Walk::new(&file.file, file.start, file.first, file.bytes);
         while let Some(step) = walk
             .next_frame()
@@ -409,7 +409,7 @@ impl Rebuilt {
         {
             match step {
                 Step::Frame { header, .. } => {
-                    latest = latest.max(header.origin.receive_time);
+                    latest = latest.max(Some(header.origin.receive_time));
                     self.note(&header);
                 }
                 Step::Damage {
@@ -428,7 +428,7 @@ impl Rebuilt {
             recovery.damaged.push(walk.offset()..end);
         }
         self.sealed_book = self.book.clone();
-        Ok(make(Some(latest)))
+        Ok(make(latest))
     }
 
     fn note(&mut self, header: &Header) {

@@ -10,6 +10,8 @@ use crate::frame::{Header, OFFSET_MAX};
 use crate::ipc;
 use crate::private;
 
+#[cfg(test)]
+mod tests;
 mod walk;
 
 pub(crate) use walk::{Step, Walk};
@@ -176,7 +178,7 @@ pub(crate) struct Index {
     pub end: u64,
     /// The bytes of complete frames, and of the header before them.
     pub bytes: u64,
-    /// The greatest time of receipt; None if the segment has not been walked and no snapshot has it.
+    /// The greatest known time of receipt; None if no frame has been seen and no snapshot has it.
     pub latest: Option<i64>,
     /// Positions to start from; None if the segment has not been walked.
     marks: Option<Vec<Mark>>,
@@ -197,7 +199,7 @@ impl Segment {
         let index = Index {
             end: first,
             bytes: start,
-            latest: Some(i64::MIN),
+            latest: None,
             marks: Some(Vec::new()),
         };
         Segment {
@@ -395,7 +397,8 @@ impl Segment {
         Ok(None)
     }
 
-    /// Builds the index of a sealed segment. Unreadable frames are left out; fetching them reports the error.
+    /// Builds the index of a sealed segment. Damaged frames are left out; fetching them reports the error. If a read
+    /// fails, no index is kept, and the next call reads again: one failure must not hide the rows after it.
     fn walk_once(&self, file: &File) {
         let (end, bytes) = {
             let index = self.index();
@@ -407,18 +410,23 @@ impl Segment {
         let mut found = Index {
             end,
             bytes: self.start,
-            latest: Some(i64::MIN),
+            latest: None,
             marks: Some(Vec::new()),
         };
         let mut walk = Walk::new(file, self.start, self.first, bytes);
-        while let Ok(Some(step)) = walk.next_frame() {
-            if let Step::Frame { position, header } = step {
-                found.add(position, &header);
+        loop {
+            match walk.next_frame() {
+                Ok(Some(Step::Frame { position, header })) => found.add(position, &header),
+                Ok(Some(Step::Damage { .. })) => {}
+                Ok(None) => break,
+                Err(_) => return,
             }
         }
         let mut index = self.index();
         if index.marks.is_none() {
-            (index.latest, index.marks) = (found.latest, found.marks);
+            // The snapshot also knows the times of rows that are damaged now.
+            index.latest = index.latest.max(found.latest);
+            index.marks = found.marks;
         }
     }
 }
@@ -437,18 +445,17 @@ impl Index {
 
     /// The same, for a writer that has just written the frame.
     pub fn count(&mut self, position: u64, first: u64, end: u64, length: u64, receive_time: i64) {
-        let latest = self.latest.unwrap_or(i64::MIN);
         if let Some(marks) = &mut self.marks {
             let last = marks.last().map(|mark| mark.position);
             if last.is_none_or(|last| position - last >= MARK_EVERY) {
                 marks.push(Mark {
                     offset: first,
                     position,
-                    latest,
+                    latest: self.latest.unwrap_or(i64::MIN),
                 });
             }
         }
-        self.latest = Some(latest.max(receive_time));
+        self.latest = self.latest.max(Some(receive_time));
         (self.end, self.bytes) = (end, position + length);
     }
 }

@@ -1,5 +1,6 @@
 //! Retention: which segments are removed, and when.
 
+use std::collections::VecDeque;
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -41,7 +42,7 @@ pub struct Trimmed {
 impl Log {
     /// Removes whole segments of rows below `before`. The active segment stays.
     pub fn trim(&mut self, before: u64) -> Result<Trimmed, LogError> {
-        self.trim_while(|segment, _| segment.end <= before)
+        self.trim_while(i64::MAX, |segment, _| segment.end <= before)
     }
 
     /// Removes segments that exceed the limits at the time `now` (microseconds since 1970): the limit of bytes, the
@@ -74,7 +75,7 @@ impl Log {
             at.checked_sub(2).map_or(0, |at| state.segments[at].first)
         });
         let held = config.hold.0.load(Ordering::Relaxed);
-        self.trim_while(|segment, bytes| {
+        self.trim_while(now, |segment, bytes| {
             if segment.end > held {
                 return false;
             }
@@ -84,9 +85,11 @@ impl Log {
         })
     }
 
-    /// Removes segments from the front while `is_over` returns true for them, given the bytes of all segments.
+    /// Removes segments from the front while `is_over` returns true for them, given the bytes of all segments, at the
+    /// time `now`.
     fn trim_while(
         &mut self,
+        now: i64,
         mut is_over: impl FnMut(&Facts, u64) -> bool,
     ) -> Result<Trimmed, LogError> {
         let mut trimmed = Trimmed::default();
@@ -101,7 +104,7 @@ impl Log {
             else {
                 break;
             };
-            let facts = Facts::of(&oldest);
+            let facts = Facts::of_first(&state.segments, &oldest, now);
             if !is_over(&facts, bytes) {
                 break;
             }
@@ -134,7 +137,7 @@ impl Log {
     }
 }
 
-/// The facts about a segment on which retention is based.
+/// The facts about the first segment on which retention is based.
 struct Facts {
     end: u64,
     bytes: u64,
@@ -142,12 +145,16 @@ struct Facts {
 }
 
 impl Facts {
-    fn of(segment: &Segment) -> Facts {
-        let index = segment.index();
+    fn of_first(segments: &VecDeque<Arc<Segment>>, first: &Segment, now: i64) -> Facts {
+        // Times of receipt do not fall from row to row. So where none is known, the rows are at least as old as the next
+        // known time says. The same holds for a time that is still to come: the clock was wrong then.
+        let mut times = segments.iter().filter_map(|segment| segment.index().latest);
+        let latest = times.find(|latest| *latest <= now);
+        let index = first.index();
         Facts {
             end: index.end,
             bytes: index.bytes,
-            latest: index.latest,
+            latest,
         }
     }
 }
