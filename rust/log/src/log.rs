@@ -91,6 +91,8 @@ pub struct Log {
     /// The book at the start of the active segment, which a snapshot may contain without a sync.
     sealed: Book,
     groups: BTreeMap<String, u64>,
+    /// The least position of a group on disk, if there is one.
+    saved_group: Option<u64>,
     /// Below this offset, the snapshot on disk has everything that trimmed frames recorded.
     saved: u64,
     forgotten: usize,
@@ -145,6 +147,7 @@ impl Log {
             position,
             book: opened.book,
             sealed: opened.sealed,
+            saved_group: opened.groups.values().min().copied(),
             groups: opened.groups,
             saved: opened.saved,
             forgotten: 0,
@@ -559,6 +562,7 @@ impl Log {
         };
         snapshot.save(&self.shared.dir)?;
         self.saved = base;
+        self.saved_group = self.groups.values().min().copied();
         self.has_unsaved = false;
         Ok(())
     }

@@ -83,3 +83,46 @@ fn a_clock_that_was_ahead_does_not_keep_rows_until_its_time_comes() {
     log.retain(START + KEPT + 250).unwrap();
     assert_eq!(log.earliest(), 30);
 }
+
+#[test]
+fn rows_are_removed_by_positions_of_groups_that_are_on_disk() {
+    let config = LogConfig {
+        retention_groups: true,
+        retention_time: None,
+        ..config()
+    };
+    let (folder, mut log) = written(config.clone(), &[START; 10]);
+    log.commit_group("g", 10).unwrap();
+    log.save().unwrap();
+    log.commit_group("g", 85).unwrap();
+    log.retain(START).unwrap();
+    assert_eq!(log.earliest(), 70);
+    // As a process leaves its files that is killed now.
+    let killed = tempfile::tempdir().unwrap();
+    for entry in fs::read_dir(folder.path()).unwrap() {
+        let entry = entry.unwrap();
+        fs::copy(entry.path(), killed.path().join(entry.file_name())).unwrap();
+    }
+    drop(log);
+    let log = open(killed.path(), config);
+    assert_eq!((log.earliest(), log.groups()["g"]), (70, 85));
+}
+
+#[test]
+fn without_room_for_positions_of_groups_nothing_is_removed() {
+    let config = LogConfig {
+        retention_groups: true,
+        retention_time: None,
+        ..config()
+    };
+    let (folder, mut log) = written(config, &[START; 10]);
+    log.commit_group("g", 85).unwrap();
+    // A folder cannot be written like a file.
+    let new = folder.path().join("snapshot.new");
+    fs::create_dir(&new).unwrap();
+    log.retain(START).unwrap();
+    assert_eq!(log.earliest(), 0);
+    fs::remove_dir(&new).unwrap();
+    log.retain(START).unwrap();
+    assert_eq!(log.earliest(), 70);
+}

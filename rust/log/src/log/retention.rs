@@ -64,16 +64,10 @@ impl Log {
                 self.roll()?;
             }
         }
-        let groups = self.groups.values().filter(|_| config.retention_groups);
-        let read_by_all = groups.min().copied();
-        let behind = read_by_all.map(|offset| {
-            let state = self.shared.state();
-            let at = state
-                .segments
-                .partition_point(|segment| segment.first <= offset);
-            // Keep the segment that is being read and the one before it, because readers may go back a little.
-            at.checked_sub(2).map_or(0, |at| state.segments[at].first)
-        });
+        let behind = config
+            .retention_groups
+            .then(|| self.read_by_all())
+            .flatten();
         let held = config.hold.0.load(Ordering::Relaxed);
         self.trim_while(now, |segment, bytes| {
             if segment.end > held {
@@ -83,6 +77,38 @@ impl Log {
                 || config.retention_bytes.is_some_and(|most| bytes > most)
                 || oldest.is_some_and(|oldest| segment.latest.is_some_and(|latest| latest < oldest))
         })
+    }
+
+    /// The offset below which segments are not needed by any group. After a crash, groups continue at their positions on
+    /// disk, and rows must still be there.
+    fn read_by_all(&mut self) -> Option<u64> {
+        let behind = self.behind(self.groups.values().min().copied()?);
+        let is_on_disk = |log: &Log| {
+            log.saved_group
+                .is_some_and(|saved| log.behind(saved) >= behind)
+        };
+        if !is_on_disk(self) {
+            let first = self
+                .shared
+                .state()
+                .segments
+                .front()
+                .map(|first| first.end());
+            if first.is_some_and(|end| end <= behind) {
+                // Without room for that, only rows that were read according to the disk are removed.
+                let _ = self.save();
+            }
+        }
+        Some(behind.min(self.behind(self.saved_group?)))
+    }
+
+    /// Keeps the segment that is being read at `offset` and the one before it, because readers may go back a little.
+    fn behind(&self, offset: u64) -> u64 {
+        let state = self.shared.state();
+        let at = state
+            .segments
+            .partition_point(|segment| segment.first <= offset);
+        at.checked_sub(2).map_or(0, |at| state.segments[at].first)
     }
 
     /// Removes segments from the front while `is_over` returns true for them, given the bytes of all segments, at the
