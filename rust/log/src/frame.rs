@@ -156,7 +156,7 @@ impl Header {
             || !covers
             || !are_offsets(first_offset, span)
             || !are_numbers(first_seq, span)
-            || durable > OFFSET_MAX
+            || durable > first_offset
         {
             return Err(Wrong("a header that contradicts itself"));
         }

@@ -467,10 +467,14 @@ impl Tail {
         let failed = |error: io::Error| LogError::from_io("read", &file.path, error);
         let mut walk = Walk::new(&file.file, file.start, file.first, file.bytes);
         let (mut items, mut durable) = (Vec::new(), durable);
+        let mut is_found = false;
         while let Some(step) = walk.next_reading(1 << 20).map_err(failed)? {
             items.push(match step {
                 Step::Frame { position, header } => {
-                    durable = durable.max(header.durable);
+                    // The first frame after damage may be a value that looks like one.
+                    if !std::mem::take(&mut is_found) {
+                        durable = durable.max(header.durable);
+                    }
                     let bytes = walk.frame(position, &header, 1 << 20).map_err(failed)?;
                     let is_whole = header.fits(&bytes);
                     Item {
@@ -485,12 +489,15 @@ impl Tail {
                     first,
                     end,
                     ..
-                } => Item {
-                    position,
-                    first,
-                    end,
-                    frame: None,
-                },
+                } => {
+                    is_found = true;
+                    Item {
+                        position,
+                        first,
+                        end,
+                        frame: None,
+                    }
+                }
             });
         }
         let end = walk.offset();

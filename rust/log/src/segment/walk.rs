@@ -30,8 +30,19 @@ pub(crate) struct Walk<'a> {
     offset: u64,
     /// The number of valid bytes.
     bytes: u64,
+    /// No frame has later offsets: even without values, the rows before it would not have fitted into the file.
+    most: u64,
     window: Window,
 }
+
+/// The least number of bytes of a row: its position among the values.
+const ROW_LEAST: u64 = 4;
+
+/// The number of bytes after damage in which the next frame is looked for, once there is a frame that may be it.
+const SEARCH_MOST: u64 = 64 << 20;
+
+/// The number of bytes of frames whose checksums turn out wrong, after which no more are checked during one search.
+const WRONG_MOST: u64 = 256 << 20;
 
 /// Bytes read at once by a walk, which cover several headers of small frames.
 const WALK_WINDOW: usize = 8 * 1024;
@@ -47,6 +58,7 @@ impl<'a> Walk<'a> {
             position,
             offset,
             bytes,
+            most: offset.saturating_add(bytes.saturating_sub(position) / ROW_LEAST),
             window: Window::default(),
         }
     }
@@ -79,22 +91,19 @@ impl<'a> Walk<'a> {
             return Ok(None);
         }
         let position = self.position;
-        let (header, what) = match self.header_at(position, ahead)? {
-            Ok(header) if header.first_offset == self.offset => (Some(header), ""),
+        let (header, what, from) = match self.header_at(position, ahead)? {
+            Ok(header) if header.first_offset == self.offset => (Some(header), "", position),
+            // The next step returns this frame, unless a later one shows that it is none of the log's.
             Ok(header) if header.first_offset > self.offset => {
-                // This frame is correct, but frames before it are missing. The next step returns it.
-                let damage = Step::Damage {
-                    position,
-                    first: self.offset,
-                    end: Some(header.first_offset),
-                    what: "the frames before it are missing",
-                };
-                self.offset = header.first_offset;
-                return Ok(Some(damage));
+                (None, "the frames before it are missing", position)
             }
-            Ok(_) => (None, "a frame stands where a later one should"),
-            Err(NoHeader::Short) => (None, "the file ends within a frame"),
-            Err(NoHeader::Wrong(what)) => (None, what),
+            Ok(_) => (
+                None,
+                "a frame stands where a later one should",
+                position + 8,
+            ),
+            Err(NoHeader::Short) => (None, "the file ends within a frame", position + 8),
+            Err(NoHeader::Wrong(what)) => (None, what, position + 8),
         };
         if let Some(header) = header {
             self.position = position + header.length as u64;
@@ -102,15 +111,9 @@ impl<'a> Walk<'a> {
             return Ok(Some(Step::Frame { position, header }));
         }
         let first = self.offset;
-        let next = self.search(position + 8)?;
-        self.position = next.unwrap_or(self.bytes);
-        let end = match next {
-            Some(next) => match self.header_at(next, ahead)? {
-                Ok(header) => Some(header.first_offset),
-                Err(_) => None,
-            },
-            None => None,
-        };
+        let next = self.search(from)?;
+        self.position = next.map_or(self.bytes, |(next, _)| next);
+        let end = next.map(|(_, offset)| offset);
         self.offset = end.unwrap_or(first);
         Ok(Some(Step::Damage {
             position,
@@ -140,10 +143,16 @@ impl<'a> Walk<'a> {
         })
     }
 
-    /// Searches for the next position of a later frame.
-    fn search(&mut self, from: u64) -> io::Result<Option<u64>> {
+    /// Searches for the next frame after damage. Returns its position and its first offset.
+    ///
+    /// A row's value can be a frame, with any offset and with right checksums. Inside damage, it looks like a frame of the
+    /// log. But offsets rise from frame to frame, so what looks like a frame is none if a later frame has a lower offset.
+    fn search(&mut self, from: u64) -> io::Result<Option<(u64, u64)>> {
+        let mut end = self.bytes;
+        let (mut found, mut torn) = (None::<(u64, u64)>, None);
+        let mut wrong = 0;
         let mut position = from.next_multiple_of(8);
-        while position < self.bytes {
+        while position < end {
             let bytes = self.window.get(
                 self.file,
                 position,
@@ -153,17 +162,37 @@ impl<'a> Walk<'a> {
             )?;
             let mut at = 0;
             while at + MAGIC.len() <= bytes.len() {
-                if bytes[at..].starts_with(&MAGIC)
-                    && let Ok(header) = self.header_at(position + at as u64, MAX_HEADER)?
-                    && header.first_offset >= self.offset
-                {
-                    return Ok(Some(position + at as u64));
-                }
+                let here = position + at as u64;
                 at += 8;
+                if !bytes[at - 8..].starts_with(&MAGIC) {
+                    continue;
+                }
+                let Ok(header) = self.header_at(here, MAX_HEADER)? else {
+                    continue;
+                };
+                let first = header.first_offset;
+                let may_follow = first >= self.offset && header.end() <= self.most;
+                let length = header.length as u64;
+                let is_whole = wrong < WRONG_MOST && header.fits(&self.frame(here, &header, 0)?);
+                if !is_whole {
+                    wrong += length;
+                    torn = torn.or(may_follow.then_some((here, first)));
+                    continue;
+                }
+                if may_follow && found.is_none_or(|(_, lowest)| first < lowest) {
+                    found = Some((here, first));
+                    end = end.min(from.saturating_add(SEARCH_MOST));
+                    if first == self.offset {
+                        return Ok(found);
+                    }
+                }
+                // Values of this frame are not looked at.
+                at = at.max(usize::try_from(here + length - position).unwrap_or(usize::MAX));
+                at = at.next_multiple_of(8);
             }
             position += at.max(8) as u64;
         }
-        Ok(None)
+        Ok(found.or(torn))
     }
 }
 
