@@ -79,6 +79,8 @@ class Proxy:
         endpoint: Where to connect instead.
         connections: The number of connections that were accepted.
         passed: The number of bytes that were sent on, for each direction, over all connections.
+        flipped: The number of bytes in which a bit was turned over, over all connections.
+        ended: The number of directions that have ended, two for each connection that is over.
     """
 
     def __init__(
@@ -99,7 +101,11 @@ class Proxy:
             direction.open.set()
         self.connections = 0
         self.passed = {"up": 0, "down": 0}
+        self.flipped = 0
+        self.ended = 0
         self._refusing = False
+        # Directions count at the same time.
+        self._lock = threading.Lock()
         self._streams: list[tuple[socket.socket, socket.socket]] = []
         self._listener = socket.create_server(("127.0.0.1", 0), backlog=1024)
         if window is not None:
@@ -171,6 +177,13 @@ class Proxy:
         return True
 
     def _carry(self, source: socket.socket, sink: socket.socket, name: str) -> None:
+        try:
+            self._pass_on(source, sink, name)
+        finally:
+            with self._lock:
+                self.ended += 1
+
+    def _pass_on(self, source: socket.socket, sink: socket.socket, name: str) -> None:
         direction = self._directions[name]
         path = direction.path
         gone = 0
@@ -215,13 +228,14 @@ class Proxy:
             chunk = chunk[length:]
         return pieces
 
-    @staticmethod
-    def _changed(data: bytes, gone: int, path: Path) -> bytes:
+    def _changed(self, data: bytes, gone: int, path: Path) -> bytes:
         for place in path.flip:
             if gone <= place < gone + len(data):
                 changed = bytearray(data)
                 changed[place - gone] ^= 1
                 data = bytes(changed)
+                with self._lock:
+                    self.flipped += 1
         return path.rewrite(gone, data) if path.rewrite else data
 
 

@@ -148,6 +148,15 @@ class Subject:
         """Resident memory in bytes."""
         return self._pages(1)
 
+    def forget_peak(self) -> None:
+        """Lets `peak` start from the memory of now."""
+        Path(f"/proc/{self.pid}/clear_refs").write_text("5")
+
+    def peak(self) -> int:
+        """The most resident memory in bytes since `forget_peak`."""
+        status = Path(f"/proc/{self.pid}/status").read_text()
+        return int(status.split("VmHWM:")[1].split()[0]) << 10
+
     def space(self) -> int:
         """Address space in bytes."""
         return self._pages(0)

@@ -62,12 +62,21 @@ def test_the_seed_decides_where_a_stream_is_split():
 
 
 def test_bits_are_flipped_and_bytes_rewritten_and_put_before(joined):
-    _, near, far = joined(Path(flip=frozenset({0, 3}), garbage=b"??"))
+    proxy, near, far = joined(Path(flip=frozenset({0, 3, 9}), garbage=b"??"))
     near.sendall(b"abcd")
     assert read(far, 6) == b"??`bce"
+    assert proxy.flipped == 2
     _, near, far = joined(down=Path(rewrite=lambda gone, data: data.upper()))
     far.sendall(b"abcd")
     assert read(near, 4) == b"ABCD"
+
+
+def test_the_ends_of_directions_are_counted(joined):
+    proxy, near, far = joined()
+    near.shutdown(socket.SHUT_WR)
+    eventually(lambda: proxy.ended == 1)
+    far.close()
+    eventually(lambda: proxy.ended == 2)
 
 
 def test_a_connection_is_reset_after_some_bytes(joined):
