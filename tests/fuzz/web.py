@@ -1,22 +1,33 @@
 """Fuzzes the parts of the collector's HTTP server that parse: heads of requests, their queries, and bodies.
 
-`rust/fuzz` has the other targets. Here, the interpreter's trace function shows which lines an input reaches. Run it
-with `python tests/fuzz/web.py --seconds 60 --seed 1`; a test runs it briefly.
+`rust/fuzz` has the other targets. Here, the interpreter's trace function shows which lines an input reaches. The inputs
+run on a small stack, and in a process that may hardly grow. `rust/fuzz/corpus/http.corpus` has the inputs that reach the
+known lines. A test replays them, and runs the program briefly.
+
+    python tests/fuzz/web.py --seconds 60 --seed 1 [--keep]
 """
 
 from __future__ import annotations
 
 import argparse
 import random
+import resource
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from pathlib import Path
 from types import FrameType
 from typing import Any
 
 from zeroxide.collector import pieces, request
 from zeroxide.collector.request import Request, Wrong
+
+CORPUS = Path(__file__).parents[2] / "rust" / "fuzz" / "corpus" / "http.corpus"
+# The stack on which inputs run, and the calls that fit on it; and what the process may grow by.
+STACK, DEPTH = 256 << 10, 60
+ROOM = 64 << 20
 
 SEEDS = [
     b"0GET / HTTP/1.1\r\nHost: localhost:8080",
@@ -172,17 +183,61 @@ def change(data: bytes, other: bytes, chance: random.Random) -> bytes:
     return bytes(changed[:2000])
 
 
+def kept() -> list[bytes]:
+    """The inputs of the corpus, one a line, escaped as in Rust."""
+    lines = CORPUS.read_text().splitlines() if CORPUS.exists() else []
+    return [line.encode().decode("unicode_escape").encode("latin-1") for line in lines]
+
+
+def keep(inputs: list[bytes]) -> None:
+    """Replaces the corpus."""
+    escaped = (repr(data)[2:-1].replace("\\'", "'") for data in inputs)
+    CORPUS.write_text("".join(f"{line}\n" for line in escaped))
+
+
+def limited(work: Callable[[], None]) -> None:
+    """Does the work on a small stack, in a process that can hardly grow from now on.
+
+    Raises:
+        BaseException: What the work has raised.
+    """
+    found: list[BaseException] = []
+
+    def guarded() -> None:
+        sys.setrecursionlimit(DEPTH)
+        try:
+            work()
+        except BaseException as error:
+            found.append(error)
+
+    threading.stack_size(STACK)
+    with open("/proc/self/statm") as file:
+        used = int(file.read().split()[0]) * resource.getpagesize()
+    resource.setrlimit(resource.RLIMIT_AS, (used + ROOM, resource.RLIM_INFINITY))
+    thread = threading.Thread(target=guarded)
+    depth = sys.getrecursionlimit()
+    thread.start()
+    thread.join()
+    sys.setrecursionlimit(depth)
+    if found:
+        raise found[0]
+
+
 def fuzz(
     seed: int, *, runs: int | None = None, seconds: float | None = None
-) -> tuple[int, int, int]:
-    """Changes inputs until one of the limits; returns the numbers of runs, inputs and pairs of lines."""
+) -> tuple[int, list[bytes], int]:
+    """Replays the corpus, and changes inputs until one of the limits.
+
+    Returns:
+        The number of runs, the inputs that reached something new, and the number of pairs of lines.
+    """
     chance = random.Random(seed)
-    lines, corpus, count = Lines(), list(SEEDS), 0
+    lines, known, corpus, count = Lines(), SEEDS + kept(), list[bytes](), 0
     end = None if seconds is None else time.monotonic() + seconds
     while (runs is None or count < runs) and (end is None or time.monotonic() < end):
         data = (
-            corpus[count]
-            if count < len(SEEDS)
+            known[count]
+            if count < len(known)
             else change(chance.choice(corpus), chance.choice(corpus), chance)
         )
         before = len(lines.seen)
@@ -195,18 +250,25 @@ def fuzz(
         count += 1
         if len(lines.seen) > before:
             corpus.append(data)
-    return count, len(corpus), len(lines.seen)
+    return count, corpus, len(lines.seen)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seconds", type=float, default=10)
+    parser.add_argument("--runs", type=int, help="the number of inputs, instead of a time")
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--keep", action="store_true", help="replace the corpus")
     arguments = parser.parse_args()
-    count, inputs, pairs = fuzz(arguments.seed, seconds=arguments.seconds)
-    print(
-        f"http: {count} runs in {arguments.seconds:.0f} s, {pairs} pairs of lines, {inputs} inputs kept, 0 finds"
-    )
+
+    def work() -> None:
+        seconds = None if arguments.runs else arguments.seconds
+        count, inputs, pairs = fuzz(arguments.seed, runs=arguments.runs, seconds=seconds)
+        if arguments.keep:
+            keep(inputs)
+        print(f"http: {count} runs, {pairs} pairs of lines, {len(inputs)} inputs kept, 0 finds")
+
+    limited(work)
 
 
 if __name__ == "__main__":
