@@ -7,6 +7,7 @@
 #![allow(dead_code)]
 
 pub mod certificates;
+pub mod deadlines;
 pub mod raw;
 
 use std::env;
