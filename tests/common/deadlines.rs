@@ -112,7 +112,7 @@ impl Call {
                 "{what} takes {beyond:?} longer than its limit, of which a plain thread waited {late:?}"
             );
             super::print_threads();
-            // The call may never end, so there is nobody to report this to.
+            // The call may never end, so the test cannot return an error.
             process::abort();
         }
     }
