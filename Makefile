@@ -12,7 +12,7 @@ BENCH_PYTHON := build/bench-venv/bin/python
 help:
 	@echo 'make demo      flights through a collector and Spark, killed on the way, in a live view (installs what it needs)'
 	@echo 'make test      everything that CI runs'
-	@echo 'make test-all  that, the slow tests, the packages of the crates and the release wheel'
+	@echo 'make test-all  that, the slow tests, the whole fault matrix, the packages of the crates and the release wheel'
 	@echo 'make test-free-threaded  the Python tests on python3.14t (or FREE_THREADED=...)'
 	@echo 'make matrix    the Spark source on every Spark from 4.0 on that can be installed'
 	@echo 'make soak      a million messages while everything is killed: each once at the sink (SOAK="--messages N ...")'

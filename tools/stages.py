@@ -199,6 +199,13 @@ def power(runner: Runner) -> None:
     runner.sh(PYTHON, "-m", "faults.power", "--rounds", rounds, cwd=ROOT / "tests")
 
 
+def fault_matrix(runner: Runner) -> None:
+    """Runs every row of the fault matrix at full size, also those that take minutes. The output names the rows that this
+    machine cannot run."""
+    out = ("--out", ROOT / "build" / "faults")
+    runner.sh(PYTHON, "-m", "faults", "--modules", "zeroxide", *out, cwd=ROOT / "tests")
+
+
 def memcheck(runner: Runner) -> None:
     """Runs two rounds of each load of the soak of sockets under valgrind, which must report no error and no definite leak."""
     folder = ROOT / "tests" / "soak"
@@ -294,6 +301,8 @@ CONSTANT_TIME = Stage(
     "constant time", cargo_stages.constant_time, skip=cargo_stages.without_memcheck, lane="cargo"
 )
 MEMCHECK = Stage("memcheck", memcheck, ("install",), without("valgrind"))
+# After the Python tests, whose quick rows it repeats at full size: the limits on time hold on a machine that is not full.
+FAULT_MATRIX = Stage("fault matrix", fault_matrix, ("install",), after=("python", "spark"))
 WHEEL_ALONE = Stage(
     "wheel, alone", release.try_wheel(QUICK_WHEELS), ("wheel",), lane="clean environment"
 )
@@ -432,7 +441,16 @@ TARGETS = {
     ],
     "docs": [ENVIRONMENT, DOCS],
     "test": TEST,
-    "test-all": [DENY, *TEST, CONSTANT_TIME, MEMCHECK, release.PACKAGES, RELEASE, RELEASE_CLEAN],
+    "test-all": [
+        DENY,
+        *TEST,
+        FAULT_MATRIX,
+        CONSTANT_TIME,
+        MEMCHECK,
+        release.PACKAGES,
+        RELEASE,
+        RELEASE_CLEAN,
+    ],
     "install": [ENVIRONMENT, *QUICK],
     "install-release": [
         ENVIRONMENT,

@@ -4,7 +4,7 @@
     python -m faults --only curve,half --modules zeroxide zmq
     python -m faults --quick --out ../build/faults
 
-The exit code is 1 if zeroxide fails a row.
+The end of the output names the rows that could not run here. The exit code is 1 if zeroxide fails a row.
 """
 
 from __future__ import annotations
@@ -12,11 +12,15 @@ from __future__ import annotations
 import argparse
 import sys
 import threading
+import time
+from collections import Counter
 from pathlib import Path
 
 from . import report
 from .row import all_rows
 from .runner import Result, run_all
+
+OUTCOMES = {"pass": "passed", "fail": "failed", "skip": "skipped"}
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -60,6 +64,7 @@ def main(arguments: list[str] | None = None) -> int:
             if result.outcome == "fail" and result.module == "zeroxide":
                 print(result.complaints, file=sys.stderr, flush=True)
 
+    start = time.monotonic()
     results = run_all(rows, given.modules, given.seed, not given.quick, given.at_once, say)
     print()
     print(report.markdown(rows, results, versions))
@@ -67,6 +72,13 @@ def main(arguments: list[str] | None = None) -> int:
         report.write(given.out, rows, results, versions, given.seed)
     if given.page:
         report.update(given.page, report.markdown(rows, results, versions), given.seed)
+    counts = Counter(result.outcome for result in results)
+    for result in results:
+        if result.outcome == "skip":
+            print(f"SKIPPED: {result.row} on {result.module}: {result.text}")
+    # As test runners print it: the summary of `make test-all` adds up such lines.
+    told = ", ".join(f"{counts[one]} {how}" for one, how in OUTCOMES.items())
+    print(f"{told} in {time.monotonic() - start:.1f}s")
     broken = [result for result in results if result.outcome == "fail"]
     ours = [result.row for result in broken if result.module == "zeroxide"]
     if ours:

@@ -2,6 +2,7 @@
 
 import dataclasses
 import os
+import re
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -79,3 +80,13 @@ def test_the_command_reports_a_failure_of_zeroxide(tmp_path, monkeypatch, capsys
     assert "WRONG: zeroxide fails term-with-messages-left" in capsys.readouterr().out
     assert "✗" in (tmp_path / "out" / "matrix.md").read_text()
     assert '"outcome": "fail"' in (tmp_path / "out" / "matrix.json").read_text()
+
+
+def test_the_command_names_rows_that_cannot_run(tmp_path, monkeypatch, capsys):
+    source = "__version__ = '0'\ndef zmq_version(): return '0'\ndef has(_): return False\n"
+    (tmp_path / "plainmq.py").write_text(source)
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    assert command.main(["--only", "strangers-at-webs", "--modules", "plainmq"]) == 0
+    output = capsys.readouterr().out
+    assert "SKIPPED: strangers-at-websockets on plainmq: plainmq has no ws://" in output
+    assert re.search(r"^0 passed, 0 failed, 1 skipped in \d+\.\ds$", output, re.MULTILINE)
