@@ -208,7 +208,7 @@ class Scene:
 
     def exchange(self, client: Any, count: int | None = None) -> None:
         """Sends messages and receives their echoes."""
-        deadline = time.monotonic() + PATIENCE_S
+        deadline = time.monotonic() + self.bench.amount(int(PATIENCE_S), 5)
         for number in range(count or self.bench.amount(300, 1000)):
             body = b"%d" % number
             try:

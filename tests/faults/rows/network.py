@@ -55,7 +55,8 @@ def receive():
 
 
 @contextmanager
-def network() -> Iterator[Machines]:
+def network(loss: float = 0, seed: int = 0) -> Iterator[Machines]:
+    """Two machines, with a cable between them that may lose packets of TCP."""
     if os.geteuid() != 0 or shutil.which("ip") is None:
         raise Skipped("network namespaces need root and the program ip")
     try:
@@ -63,8 +64,11 @@ def network() -> Iterator[Machines]:
     except OSError as error:
         raise Skipped(f"no network namespaces here: {error}") from None
     try:
-        machines.cable()
-        machines.plug_in()
+        if loss:
+            machines.lossy_cable(loss, seed)
+        else:
+            machines.cable()
+            machines.plug_in()
         yield machines
     finally:
         machines.end()
@@ -165,7 +169,7 @@ def unplugged_cable(bench: Bench) -> None:
         machines.cut()
         cut = publisher.run("sent")
         time.sleep(3)
-        # What was on its way at the time may still be received, but nothing that was sent since.
+        # Messages that were on their way may still be received, but no later ones.
         heard = subject.run("got = [-1]\nwhile sub.poll(100): got.append(receive()[1])\ngot[-1]")
         check(heard <= cut, f"message {heard} passed through a cable that was cut after {cut}")
         machines.plug_in()
@@ -217,6 +221,38 @@ def slow_link(bench: Bench) -> None:
         """)
         got = receiver.run("[int(pull.recv()[:4]) for _ in range(300)]", 60)
         check(got == list(range(300)), "messages are missing, repeated or out of order")
+        for each in (receiver, subject):
+            each.kill()
+
+
+@row(slow=True, seconds=120)
+def lossy_link(bench: Bench) -> None:
+    """A link loses 5 % of the packets of TCP in both directions: 2000 messages of 0 to 10,000 bytes arrive once and in order, and none is
+    counted as lost."""
+    with network(0.05, bench.seed) as machines:
+        receiver = on(bench, machines.place)
+        receiver.run("""
+            context = zmq.Context()
+            pull = context.socket(zmq.PULL)
+            pull.rcvtimeo = 30_000
+            pull.bind("tcp://10.77.0.1:5555")
+        """)
+        subject = on(bench, machines.home)
+        subject.run("""
+            context = zmq.Context()
+            push = context.socket(zmq.PUSH)
+            push.linger, push.sndhwm = 0, 0
+            push.connect("tcp://10.77.0.1:5555")
+            for n in range(2000): push.send(b"%04d" % n + bytes(n * 5 % 10_001))
+        """)
+        got = receiver.run("[(int(b[:4]), len(b)) for b in (pull.recv() for _ in range(2000))]", 90)
+        sent = [(n, 4 + n * 5 % 10_001) for n in range(2000)]
+        check(got == sent, "messages are missing, repeated, changed or out of order")
+        lost = machines.lost()
+        check(lost > 20, f"the link lost only {lost} packets")
+        bench.remarks.append(f"{lost} packets lost")
+        counted = "sum(push.stats()['dropped'].values()) if hasattr(push, 'stats') else 0"
+        check(subject.run(counted) == 0, "messages that arrived are counted as lost")
         for each in (receiver, subject):
             each.kill()
 
@@ -284,8 +320,8 @@ pull.bind("tcp://{address}:5555")
 
 @row(slow=True, seconds=120)
 def silent_name_server(bench: Bench) -> None:
-    """20 sockets connect to names while the name server is silent: another socket of the context exchanges messages with
-    gaps below 0.5 s, and descriptors are level."""
+    """20 sockets connect to names while the name server is silent: another socket of the context exchanges messages with gaps below 0.5 s,
+    and below 50 ms in one of three periods of 3 s, and descriptors are level."""
     with network() as machines, names(machines) as server:
         server.silent = True
         subject = on(bench, machines.home)
@@ -299,7 +335,7 @@ def silent_name_server(bench: Bench) -> None:
             req.send(b"x"); req.recv()
         """)
         before = subject.descriptors()
-        longest = subject.run(
+        connecting, *longest = subject.run(
             """
             start = time.monotonic()
             lost = []
@@ -308,17 +344,22 @@ def silent_name_server(bench: Bench) -> None:
                 socket.linger = 0
                 socket.connect(f"tcp://host{n}.test:5555")
                 lost.append(socket)
-            longest = time.monotonic() - start
-            end = time.monotonic() + 8
-            while time.monotonic() < end:
-                start = time.monotonic()
-                req.send(b"x"); req.recv()
-                longest = max(longest, time.monotonic() - start)
+            longest = [time.monotonic() - start]
+            for _ in range(3):
+                longest.append(0)
+                end = time.monotonic() + 3
+                while time.monotonic() < end:
+                    start = time.monotonic()
+                    req.send(b"x"); req.recv()
+                    longest[-1] = max(longest[-1], time.monotonic() - start)
             longest
             """
         )
         check(server.asked, "no name was looked up")
-        check(longest < 0.5, f"another socket had to wait for {longest:.1f} s")
+        check(connecting < 0.5, f"connect() took {connecting:.1f} s")
+        check(max(longest) < 0.5, f"another socket had to wait for {max(longest):.1f} s")
+        # A gap of every period is none of a busy machine.
+        check(min(longest) < 0.05, f"another socket had to wait for {min(longest) * 1000:.0f} ms")
         subject.run("for socket in lost: socket.close()")
         bench.until(lambda: subject.descriptors() <= before + 10, "descriptors stay open")
         subject.kill()

@@ -6,6 +6,8 @@ import signal
 import subprocess
 import sys
 import textwrap
+import threading
+import time
 
 from ..bench import Bench
 from ..row import Failed, check, row
@@ -67,14 +69,15 @@ ENDINGS = {
 @row()
 def endings(bench: Bench) -> None:
     """A program ends with open sockets, unsent messages, os._exit, blocked and busy daemon threads, cycles and exceptions:
-    within 10 s, with its own exit status, and without a signal."""
+    within 2 s (10 s in a quick run), with its own exit status, and without a signal."""
     for name, (code, status) in ENDINGS.items():
         script = f"import {bench.module} as zmq\n{textwrap.dedent(PAIR)}\n"
         script += code.replace("{module}", bench.module)
         command = [sys.executable, "-c", script]
         for _ in range(bench.amount(1, 10)):
             try:
-                done = subprocess.run(command, capture_output=True, text=True, timeout=10)
+                limit = bench.amount(10, 2)
+                done = subprocess.run(command, capture_output=True, text=True, timeout=limit)
             except subprocess.TimeoutExpired:
                 raise Failed(f"{name}: the process does not end") from None
             wrong = f"{name}: status {done.returncode} {done.stderr.strip()[-100:]}"
@@ -121,7 +124,8 @@ def storm_of_signals(bench: Bench) -> None:
 
 @row()
 def interrupted_calls(bench: Bench) -> None:
-    """Ctrl-C during recv, send without a peer, poll and term: KeyboardInterrupt, and the sockets work afterwards."""
+    """Ctrl-C during recv, send without a peer, poll and term: KeyboardInterrupt within 100 ms in one of five attempts and always within 5 s,
+    and the sockets work afterwards."""
     subject = bench.subject()
     subject.run(PAIR)
     subject.run("""
@@ -140,18 +144,25 @@ def interrupted_calls(bench: Bench) -> None:
         "pull.poll()",
         "ended.term()",
     ):
-        subject.begin(f"""
-            try:
-                {call}
-            except KeyboardInterrupt:
-                interrupted = True
-            else:
-                interrupted = False
-            interrupted
-        """)
-        bench.idle(subject)
-        subject.signal(signal.SIGINT)
-        check(subject.answer(5), f"{call} is not interrupted")
+        fastest = 5.0
+        for _ in range(5):
+            subject.begin(f"""
+                try:
+                    {call}
+                except KeyboardInterrupt:
+                    interrupted = True
+                else:
+                    interrupted = False
+                interrupted
+            """)
+            bench.idle(subject)
+            start = time.monotonic()
+            subject.signal(signal.SIGINT)
+            check(subject.answer(5), f"{call} is not interrupted")
+            fastest = min(fastest, time.monotonic() - start)
+            if fastest <= 0.1:
+                break
+        check(fastest <= 0.1, f"{call} is interrupted after {fastest * 1000:.0f} ms or later")
     subject.run("held.close(); lonely.close(); push.send(b'y'); got = pull.recv()")
     check(subject.run("got") == b"y", "the socket does not work afterwards")
     subject.run("context.destroy(linger=0); ended.term()")
@@ -196,13 +207,22 @@ def signal_to_another_thread(bench: Bench) -> None:
 
 @row()
 def stopped_peer(bench: Bench) -> None:
-    """The peer of a PUSH is stopped (SIGSTOP): SNDTIMEO 0 and 100 raise EAGAIN at the high-water mark, and every accepted
-    message arrives once after SIGCONT."""
+    """The peer of a PUSH and of a DEALER is stopped (SIGSTOP): SNDTIMEO 0 and 100 raise EAGAIN at the high-water mark, at once and after 100
+    to 300 ms in one of five attempts, a call without a limit continues after SIGCONT, and every accepted message arrives once."""
+    for kinds in (("PUSH", "PULL"), ("DEALER", "DEALER")):
+        blocked(bench, *kinds)
+
+
+def blocked(bench: Bench, kind: str, peer: str) -> None:
     subject = bench.subject()
-    endpoint = subject.run(
-        PAIR + "pull.rcvhwm = 10\nb = pull.bind('tcp://127.0.0.1:*')\npull.last_endpoint.decode()"
-    )
-    push = bench.context.socket(bench.zmq.PUSH)
+    endpoint = subject.run(f"""
+        context = zmq.Context()
+        pull = context.socket(zmq.{peer})
+        pull.rcvtimeo, pull.rcvhwm, pull.linger = 20_000, 10, 0
+        pull.bind("tcp://127.0.0.1:*")
+        pull.last_endpoint.decode()
+    """)
+    push = bench.context.socket(getattr(bench.zmq, kind))
     push.sndhwm = 10
     push.sndbuf = 10_000
     push.connect(endpoint)
@@ -213,21 +233,32 @@ def stopped_peer(bench: Bench) -> None:
         sent = 1
         for timeout in (0, 100):
             push.sndtimeo = timeout
-            while sent < 100_000:
+            took = []
+            while sent < 100_000 and len(took) < 5:
+                start = time.monotonic()
                 try:
                     push.send(b"%06d" % sent + bytes(4000))
+                    sent += 1
                 except bench.zmq.Again:
-                    break
-                sent += 1
-        check(sent < 100_000, "400 MB are queued for a stopped peer")
-    finally:
+                    took.append(time.monotonic() - start)
+            check(sent < 100_000, "400 MB are queued for a stopped peer")
+            # EAGAIN comes in time, apart from the delays of a busy machine.
+            late = min(took) - timeout / 1000
+            check(-0.01 <= late <= 0.2, f"EAGAIN came after {min(took):.3f} s")
+    except BaseException:
         subject.signal(signal.SIGCONT)
+        raise
     subject.begin(f"[int(pull.recv()[:6]) for _ in range({sent})]")
-    push.sndtimeo = 20_000
+    push.sndtimeo = -1
+    continues = threading.Timer(0.2, subject.signal, [signal.SIGCONT])
+    continues.start()
     push.send(b"%06d" % sent)
+    continues.join()
     got = subject.answer()
     check(got == list(range(1, sent + 1)), "messages are missing, repeated or out of order")
+    check(not subject.run("pull.poll(100)"), "a message arrived that was not accepted")
     push.close()
+    subject.kill()
 
 
 @row(seconds=120)

@@ -95,10 +95,13 @@ def rewriting(place: slice | int, value: bytes) -> Any:
 
 @row()
 def downgrade(bench: Bench) -> None:
-    """The greetings of CURVE peers are changed to NULL, PLAIN, ZMTP 2 and ZMTP 1 in transit: refused, and no byte of a
-    message is sent."""
+    """The greetings of CURVE peers are changed to NULL, PLAIN, ZMTP 2 and ZMTP 1 in transit: refused, a monitor reports it, and no byte of
+    a message is sent."""
     keys = Keys(bench.zmq)
-    subject, endpoint = server(bench, keys.server)
+    names = ("NO_DETAIL", "PROTOCOL", "AUTH")
+    failures = " | ".join(f"zmq.EVENT_HANDSHAKE_FAILED_{name}" for name in names)
+    events = f"events = pull.get_monitor_socket({failures}); events.rcvtimeo = 20_000"
+    subject, endpoint = server(bench, f"{keys.server}\n{events}")
     forged = [(MECHANISM, name.ljust(20, b"\0")) for name in (b"NULL", b"PLAIN")]
     forged += [(VERSION, b"\x01"), (0, b"\x01")]
     for place, value in forged:
@@ -114,23 +117,28 @@ def downgrade(bench: Bench) -> None:
             socket.send(b"secret text")
             bench.until(lambda: proxy.connections > 1, f"{value!r} is not refused")
             check(b"secret text" not in heard, "the message was sent in the clear")
+            reported = "events.poll(20_000) and len(events.recv_multipart())"
+            check(subject.run(reported) == 2, f"the monitor does not report {value!r}")
+            subject.run("while events.poll(0): events.recv_multipart()")
             socket.close()
     works(bench, subject, endpoint, **keys.client)
 
 
 @row()
 def curve_replay(bench: Bench) -> None:
-    """A recorded MESSAGE is sent again, or left out: the connection ends, and no message is received twice."""
+    """A recorded MESSAGE is sent again, left out, or put after the next one: the connection ends, and no message is received twice or out
+    of order."""
     keys = Keys(bench.zmq)
     subject, endpoint = server(bench, keys.server)
-    for drop in (False, True):
-        stream = bytearray()
+    for how in ("repeated", "missing", "late"):
+        stream, held = bytearray(), bytearray()
         messages = 0
 
-        def spoil(gone: int, data: bytes, drop: bool = drop) -> bytes:
+        def spoil(gone: int, data: bytes, how: str = how) -> bytes:
             nonlocal messages
             if gone == 0:
                 stream.clear()
+                held.clear()
                 messages = 0
             before = len(stream)
             stream.extend(data)
@@ -139,21 +147,27 @@ def curve_replay(bench: Bench) -> None:
             if len(ends) >= 3 and messages == 0 and before == ends[1][1]:
                 messages = 1
                 first = bytes(stream[slice(*ends[2])])
-                return data[len(first) :] if drop else data + first
+                if how == "repeated":
+                    return data + first
+                if how == "late":
+                    held.extend(first)
+                data = data[len(first) :]
+            if held and data:
+                data += held
+                held.clear()
             return data
 
         with Proxy(endpoint, up=Path(rewrite=spoil)) as proxy:
             socket = push(bench, proxy.endpoint, **keys.client)
             socket.send(b"pay 1")
-            if drop:
+            if how != "repeated":
                 bench.until(lambda: messages, "no message was sent")
                 check(not subject.run("pull.poll(200)"), "a message that was dropped arrived")
                 socket.send(b"pay 2")
-            what = "a missing" if drop else "a repeated"
-            bench.until(lambda: proxy.connections > 1, f"{what} message goes unnoticed")
+            bench.until(lambda: proxy.connections > 1, f"a {how} message goes unnoticed")
             socket.close()
         got = subject.run("got = []\nwhile pull.poll(200): got.append(pull.recv())\ngot")
-        check(got.count(b"pay 1") <= 1, "a message was received twice")
+        check(got == sorted(set(got)), f"received {got} with a {how} message")
     works(bench, subject, endpoint, **keys.client)
 
 

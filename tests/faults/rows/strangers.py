@@ -38,7 +38,7 @@ def spoilt_greeting(bench: Bench) -> None:
 
 @row()
 def greeting_that_never_ends(bench: Bench) -> None:
-    """A peer that stops within the greeting is disconnected when HANDSHAKE_IVL is over."""
+    """A peer that stops within the greeting, or sends a byte of it now and then, is disconnected when HANDSHAKE_IVL is over."""
     scene = bench.echo("server.handshake_ivl = 200")
     streams = []
     for length in (0, 1, 10, 11, 12, 32, 63, 64):
@@ -47,6 +47,15 @@ def greeting_that_never_ends(bench: Bench) -> None:
     for stream in streams:
         check(wire.closed(stream, PATIENCE_S), "a silent handshake stays open")
         stream.close()
+    # It would take 13 s for the greeting.
+    stream = wire.dial(scene.endpoint)
+    sent = 0
+    while sent < 64 and wire.shout(stream, wire.greeting()[sent : sent + 1]):
+        sent += 1
+        if wire.closed(stream, 0.2):
+            break
+    check(sent < 64, "a slow handshake stays open")
+    stream.close()
     scene.ends_well()
 
 
