@@ -44,10 +44,13 @@ BROKEN = {
 
 
 @pytest.mark.parametrize("source", BROKEN, ids=["dies", "hangs", "raises"])
-def test_a_broken_binding_fails(source, tmp_path, monkeypatch):
+def test_a_broken_binding_fails(source, tmp_path, monkeypatch, request):
     (tmp_path / "brokenmq.py").write_text(source)
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
-    row = dataclasses.replace(ROWS["term-with-messages-left"], seconds=2)
+    row = ROWS["term-with-messages-left"]
+    # Only the one that hangs has to reach a limit, which starting the process may take on a busy machine.
+    if "hangs" in request.node.callspec.id:
+        row = dataclasses.replace(row, seconds=2)
     result = run(row, "brokenmq", 1, False)
     assert result.outcome == "fail" and BROKEN[source] in result.text, result
 
