@@ -11,11 +11,19 @@ const NAME: &str = "LOCK";
 
 /// The lock of a folder, held until this is dropped or the process ends in any way.
 #[derive(Debug)]
-pub(crate) struct Lock(File);
+pub(crate) struct Lock {
+    file: File,
+    /// The folder itself, which keeps others out even if its file is removed. None where folders cannot be locked, such
+    /// as on NFS.
+    folder: Option<File>,
+}
 
 impl Drop for Lock {
     fn drop(&mut self) {
-        disk::unlock(&self.0);
+        if let Some(folder) = &self.folder {
+            disk::unlock(folder);
+        }
+        disk::unlock(&self.file);
     }
 }
 
@@ -24,23 +32,23 @@ pub(crate) fn take(dir: &Path) -> Result<Lock, LogError> {
     let path = dir.join(NAME);
     let file = private::new_file().truncate(false).open(&path);
     let mut file = file.map_err(|error| LogError::from_io("open", &path, error))?;
-    match disk::lock(&file) {
-        Ok(true) => {}
-        Ok(false) => {
-            let said = disk::read_to_string(&path).unwrap_or_default();
-            let by = Some(said.trim()).filter(|by| !by.is_empty());
-            return Err(LogError::Locked {
-                dir: dir.to_owned(),
-                by: by.unwrap_or("an unknown process").to_owned(),
-            });
-        }
-        Err(error) => return Err(LogError::from_io("lock", &path, error)),
+    let is_free = disk::lock(&file).map_err(|error| LogError::from_io("lock", &path, error))?;
+    let folder = File::open(dir).ok();
+    let locked = folder.as_ref().map(disk::lock);
+    if !is_free || matches!(locked, Some(Ok(false))) {
+        let said = disk::read_to_string(&path).unwrap_or_default();
+        let by = Some(said.trim()).filter(|by| !by.is_empty());
+        return Err(LogError::Locked {
+            dir: dir.to_owned(),
+            by: by.unwrap_or("an unknown process").to_owned(),
+        });
     }
     // The name is only informative; the lock holds even if there is no room for it.
     let _ = file
         .set_len(0)
         .and_then(|()| file.write_all(holder().as_bytes()));
-    Ok(Lock(file))
+    let folder = folder.filter(|_| matches!(locked, Some(Ok(true))));
+    Ok(Lock { file, folder })
 }
 
 /// Describes this process.

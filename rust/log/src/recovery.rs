@@ -1,7 +1,7 @@
 //! Opens a log: finds its segments, incomplete writes of a crash, and damage.
 
 use std::collections::{BTreeMap, VecDeque};
-use std::io;
+use std::io::{self, ErrorKind};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -19,7 +19,7 @@ use crate::segment::{
     path_of,
 };
 use crate::shared::{DURABLE, Shared, State, Written, mark};
-use crate::snapshot::Snapshot;
+use crate::snapshot::{self, Snapshot};
 
 /// The state in which a log was found when it was opened.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -54,6 +54,7 @@ pub(crate) fn open(dir: &Path, trusted: Option<Written>) -> Result<Opened, LogEr
     prepared::sweep(dir).map_err(|error| LogError::from_io("clean", dir, error))?;
     let mut recovery = Recovery::default();
     let snapshot = load_snapshot(dir, &mut recovery)?;
+    let is_missing = snapshot.is_none() && recovery.notes.is_empty();
     let files = segment_files(
         dir,
         snapshot.as_ref().map(|snapshot| snapshot.id),
@@ -64,7 +65,13 @@ pub(crate) fn open(dir: &Path, trusted: Option<Written>) -> Result<Opened, LogEr
         (None, Some(id)) => id,
         (None, None) => random()?,
     };
-    let synced = read_durable(dir);
+    if is_missing && !files.is_empty() {
+        let path = dir.join(snapshot::NAME);
+        recovery
+            .notes
+            .push(format!("{}: it is missing; {NO_SNAPSHOT}", path.display()));
+    }
+    let synced = read_durable(dir)?;
     let mut durable = snapshot
         .as_ref()
         .map_or(0, |snapshot| snapshot.durable)
@@ -164,11 +171,15 @@ pub(crate) fn open(dir: &Path, trusted: Option<Written>) -> Result<Opened, LogEr
     })
 }
 
+const NO_SNAPSHOT: &str = "all frames were read instead; groups, and the numbers of producers whose rows were all removed, are lost";
+
 fn load_snapshot(dir: &Path, recovery: &mut Recovery) -> Result<Option<Snapshot>, LogError> {
     let loaded = Snapshot::load(dir).map_err(|error| LogError::from_io("read", dir, error))?;
     Ok(loaded.unwrap_or_else(|what| {
-        let note = "all frames were read instead; groups, and the numbers of producers whose rows were all removed, are lost";
-        recovery.notes.push(format!("{}: {what}; {note}", dir.join("snapshot").display()));
+        let path = dir.join(snapshot::NAME);
+        recovery
+            .notes
+            .push(format!("{}: {what}; {NO_SNAPSHOT}", path.display()));
         None
     }))
 }
@@ -184,16 +195,23 @@ fn load_generations(dir: &Path, recovery: &mut Recovery) -> Result<Generations, 
     }))
 }
 
-/// The mark that the last process wrote; 0 if it is missing or cannot be read.
-fn read_durable(dir: &Path) -> u64 {
-    let text = disk::read_to_string(dir.join(DURABLE)).unwrap_or_default();
+/// The mark that the last process wrote; 0 if it is missing or damaged. One that cannot be read now is neither: without
+/// it, acknowledged rows would count as an incomplete tail.
+fn read_durable(dir: &Path) -> Result<u64, LogError> {
+    let path = dir.join(DURABLE);
+    let text = match disk::read_to_string(&path) {
+        Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::InvalidData) => {
+            return Ok(0);
+        }
+        read => read.map_err(|error| LogError::from_io("read", &path, error))?,
+    };
     let offset = text
         .split(' ')
         .next()
         .and_then(|digits| digits.parse().ok());
-    offset
+    Ok(offset
         .filter(|offset| mark(*offset) == text && *offset <= OFFSET_MAX)
-        .unwrap_or(0)
+        .unwrap_or(0))
 }
 
 /// A segment's file.

@@ -17,7 +17,7 @@ const MAGIC: [u8; 8] = *b"ZXSNAP\x02\0";
 
 /// This version has the epoch and the last sequence number of a producer, but not the runs that wrote rows.
 const OLDER_MAGIC: [u8; 8] = *b"ZXSNAP\x01\0";
-const NAME: &str = "snapshot";
+pub(crate) const NAME: &str = "snapshot";
 const NEW_NAME: &str = "snapshot.new";
 
 /// Stands for a missing sequence number; real ones are smaller.

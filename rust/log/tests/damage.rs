@@ -277,6 +277,29 @@ fn a_damaged_snapshot_is_noted_and_done_without() {
 }
 
 #[test]
+fn a_missing_snapshot_is_noted_and_a_mark_that_cannot_be_read_is_an_error() {
+    let (folder, log) = written(1500);
+    log.close().unwrap();
+    fs::remove_file(folder.path().join("snapshot")).unwrap();
+    let log = Log::open(folder.path(), config(1500)).unwrap();
+    let notes = log.recovery().notes.clone();
+    assert!(
+        notes.len() == 1 && notes[0].contains("missing"),
+        "{notes:?}"
+    );
+    log.close().unwrap();
+    let mark = folder.path().join("durable");
+    fs::remove_file(&mark).unwrap();
+    // A folder can be opened like a file, but not read.
+    fs::create_dir(&mark).unwrap();
+    let opened = Log::open(folder.path(), config(1500));
+    assert!(
+        matches!(&opened, Err(LogError::Io { what: "read", path, .. }) if *path == mark),
+        "{opened:?}"
+    );
+}
+
+#[test]
 fn segments_of_two_logs_are_not_mixed() {
     let (one, log) = written(1500);
     log.close().unwrap();

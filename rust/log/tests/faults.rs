@@ -304,6 +304,19 @@ fn a_folder_in_use_names_its_user() {
 }
 
 #[test]
+fn a_folder_stays_in_use_without_its_file_of_the_lock() {
+    let folder = tempfile::tempdir().unwrap();
+    let log = Log::open(folder.path(), LogConfig::default()).unwrap();
+    for _ in 0..2 {
+        fs::remove_file(folder.path().join("LOCK")).unwrap();
+        let opened = Log::open(folder.path(), LogConfig::default());
+        assert!(matches!(opened, Err(LogError::Locked { .. })), "{opened:?}");
+    }
+    drop(log);
+    Log::open(folder.path(), LogConfig::default()).unwrap();
+}
+
+#[test]
 fn a_file_in_place_of_a_folder_is_reported() {
     let file = tempfile::NamedTempFile::new().unwrap();
     assert!(matches!(
