@@ -93,14 +93,12 @@ impl<L: Channel> Conversation<L> {
         now: Instant,
         mut each: impl FnMut(u64, u64),
     ) -> Result<Conversation<L>, Failure> {
-        let kept = spool
-            .as_ref()
-            .map_or(0, |spool| spool.epoch().saturating_add(1));
+        let epoch = spool.as_ref().map_or_else(wall, Spool::next_epoch);
         let numbers = spool.as_ref().and_then(Spool::numbers);
         let epochs = numbers.as_ref().and_then(|numbers| numbers.epochs.as_ref());
         let newest = epochs.and_then(|epochs| epochs.iter().max().copied());
         let mut has_unsent = false;
-        let mut window = Window::new(wall().max(kept), numbers, now);
+        let mut window = Window::new(epoch, numbers, now);
         if let Some(spool) = &spool {
             let left = spool.left(|left| {
                 let rows = left.place.1 - left.place.0;

@@ -21,6 +21,7 @@ pub(crate) use crate::producer::spool::files::name_of;
 use crate::producer::spool::files::{Kept, NUMBERS};
 use crate::producer::window::Numbers;
 use crate::producer::{Failure, encoded};
+use crate::wire::EPOCH_STEP;
 
 /// Whole segments are removed, so small ones free their space earlier.
 const SEGMENT_BYTES: u64 = if cfg!(zeroxide_disk) {
@@ -158,8 +159,24 @@ impl Spool {
         notes
     }
 
+    /// The epoch of a run that begins now: the time, or a later one than any in the spool if the clock is behind it. Two
+    /// runs that continue copies of the spool then choose different ones. The collector would take them for one run, and
+    /// rows of one for repetitions of the other's.
+    pub(crate) fn next_epoch(&self) -> u64 {
+        let (now, last) = (wall(), self.epoch());
+        if last < now {
+            return now;
+        }
+        let mut random = [0; 8];
+        let step = match disk::random(&mut random) {
+            Ok(()) => u64::from_le_bytes(random),
+            Err(_) => now,
+        };
+        last.saturating_add(1 + step % EPOCH_STEP)
+    }
+
     /// The greatest epoch in the spool.
-    pub(crate) fn epoch(&self) -> u64 {
+    fn epoch(&self) -> u64 {
         let sent = self.numbers.iter().flat_map(|numbers| &numbers.epochs);
         let sent = sent.flatten().copied().max();
         let kept = self.log.last_seq(&self.producer).map(|(epoch, _)| epoch);
@@ -395,4 +412,51 @@ fn is_log(dir: &Path) -> bool {
             entry.is_ok_and(|entry| entry.path().extension().is_some_and(|end| end == "zlog"))
         })
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use zeroxide_log::{BatchBuilder, Row};
+
+    use super::*;
+
+    const ENDPOINT: &str = "tcp://127.0.0.1:9";
+
+    fn open(dir: &Path) -> Spool {
+        Spool::open(dir, "p", ENDPOINT, false).expect("a spool")
+    }
+
+    #[test]
+    fn copies_of_a_spool_choose_different_epochs_even_if_the_clock_is_behind() {
+        let dir = tempfile::tempdir().expect("a folder");
+        let future = wall() + 3_600_000_000;
+        let mut builder = BatchBuilder::new();
+        builder.push(Row::default()).expect("a row");
+        let mut spool = open(dir.path());
+        spool.append(&builder.finish(), future).expect("appended");
+        spool.close();
+        let copy = tempfile::tempdir().expect("a folder");
+        let name = folder_of(ENDPOINT);
+        fs::create_dir(copy.path().join(&name)).expect("a folder");
+        for entry in fs::read_dir(dir.path().join(&name)).expect("a folder") {
+            let entry = entry.expect("a file");
+            let to = copy.path().join(&name).join(entry.file_name());
+            fs::copy(entry.path(), to).expect("copied");
+        }
+        let epochs = [&dir, &copy].map(|dir| open(dir.path()).next_epoch());
+        assert_ne!(epochs[0], epochs[1]);
+        for epoch in epochs {
+            assert!((future + 1..=future + EPOCH_STEP).contains(&epoch));
+        }
+    }
+
+    #[test]
+    fn an_epoch_is_the_time_if_the_clock_is_right() {
+        let dir = tempfile::tempdir().expect("a folder");
+        let before = wall();
+        let epoch = open(dir.path()).next_epoch();
+        assert!((before..=wall()).contains(&epoch));
+    }
 }
