@@ -17,7 +17,10 @@ use crate::collector::stats::Stats;
 use crate::collector::unread::{Room, Unread};
 use crate::wire::{Code, FRAMES_MAX, Reply};
 
-/// The maximum number of waiting requests, per client and in total.
+#[cfg(test)]
+mod tests;
+
+/// The maximum number of requests that are not answered, per client and in total.
 const PER_CLIENT: usize = 16;
 const ALL: usize = 4096;
 
@@ -83,15 +86,34 @@ struct Times {
 struct Queue {
     /// The current reader, because the log may be reopened while this runs.
     reader: Reader,
-    by_client: HashMap<Bytes, VecDeque<Job>>,
-    /// Clients with waiting requests, in the order of their turns.
+    by_client: HashMap<Bytes, Client>,
+    /// Clients with new requests, in the order of their turns.
     turns: VecDeque<Bytes>,
-    /// Requests of clients without room for a reply: when to retry, and when to give up.
-    paused: VecDeque<(Instant, Instant, Job)>,
+    /// Clients without room for a reply, and when to retry their first paused request.
+    paused: VecDeque<(Instant, Bytes)>,
     /// Whether the last turn went to a paused request.
     was_paused: bool,
     waiting: usize,
     is_over: bool,
+}
+
+/// The requests of one client.
+#[derive(Debug, Default)]
+struct Client {
+    new: VecDeque<Job>,
+    /// Requests that found no room for a reply, and when to give them up.
+    paused: VecDeque<(Instant, Job)>,
+    /// Whether the first paused request is being tried again, or a time for that is set.
+    is_retried: bool,
+    /// All of them, with those that are being answered.
+    count: usize,
+}
+
+/// A request that is being answered.
+struct Turn {
+    job: Job,
+    /// When to give it up, if it was paused before.
+    patience: Option<Instant>,
 }
 
 impl Fetcher {
@@ -139,11 +161,11 @@ impl Fetcher {
     #[cfg(zeroxide_disk)]
     pub fn step(&self) {
         let mut queue = self.shared.queue();
-        if let Some((job, _)) = queue.take(Instant::now()) {
+        if let Some(turn) = queue.take(Instant::now()) {
             let reader = queue.reader.clone();
-            queue.waiting -= 1;
+            queue.finish(&turn);
             drop(queue);
-            self.shared.answer(&reader, &job);
+            self.shared.answer(&reader, &turn.job);
         }
     }
 
@@ -154,27 +176,7 @@ impl Fetcher {
 
     /// Queues a request until it is its client's turn.
     pub fn push(&self, job: Job) -> Result<(), (Asked, Refusal)> {
-        let mut queue = self.shared.queue();
-        let client = &job.asked.route;
-        let own = queue.by_client.get(client).map_or(0, VecDeque::len);
-        if own >= PER_CLIENT || queue.waiting >= ALL {
-            let text = format!(
-                "too many requests are waiting: {own} of this client, {} of all; ask again when some were answered",
-                queue.waiting
-            );
-            return Err((job.asked, Refusal::new(Code::TooMany, 0, text)));
-        }
-        queue.waiting += 1;
-        if own == 0 {
-            let client = client.clone();
-            queue.turns.push_back(client);
-        }
-        queue
-            .by_client
-            .entry(job.asked.route.clone())
-            .or_default()
-            .push_back(job);
-        drop(queue);
+        self.shared.queue().push(job)?;
         self.shared.arrived.notify_one();
         Ok(())
     }
@@ -201,26 +203,89 @@ impl Drop for Fetcher {
 }
 
 impl Queue {
-    /// Takes the next request, with the time until which it may be retried.
-    fn take(&mut self, now: Instant) -> Option<(Job, Option<Instant>)> {
+    fn push(&mut self, job: Job) -> Result<(), (Asked, Refusal)> {
+        let own = self.by_client.get(&job.asked.route);
+        let own = own.map_or(0, |client| client.count);
+        if own >= PER_CLIENT || self.waiting >= ALL {
+            let text = format!(
+                "too many requests are waiting: {own} of this client, {} of all; ask again when some were answered",
+                self.waiting
+            );
+            return Err((job.asked, Refusal::new(Code::TooMany, 0, text)));
+        }
+        self.waiting += 1;
+        let route = job.asked.route.clone();
+        let client = self.by_client.entry(route.clone()).or_default();
+        client.count += 1;
+        if client.new.is_empty() {
+            self.turns.push_back(route);
+        }
+        client.new.push_back(job);
+        Ok(())
+    }
+
+    /// Takes the next request.
+    fn take(&mut self, now: Instant) -> Option<Turn> {
         // Alternate between paused and new requests, because with many paused ones, some are always due.
-        let is_due = self.paused.front().is_some_and(|(due, ..)| *due <= now);
+        let is_due = self.paused.front().is_some_and(|(due, _)| *due <= now);
         if is_due
             && (!self.was_paused || self.turns.is_empty())
-            && let Some((_, patience, job)) = self.paused.pop_front()
+            && let Some((_, client)) = self.paused.pop_front()
         {
             self.was_paused = true;
-            return Some((job, Some(patience)));
+            let (patience, job) = self.by_client.get_mut(&client)?.paused.pop_front()?;
+            return Some(Turn {
+                job,
+                patience: Some(patience),
+            });
         }
         self.was_paused = false;
-        let client = self.turns.pop_front()?;
-        let jobs = self.by_client.get_mut(&client)?;
-        let job = jobs.pop_front()?;
-        match jobs.is_empty() {
-            true => drop(self.by_client.remove(&client)),
-            false => self.turns.push_back(client),
+        let route = self.turns.pop_front()?;
+        let client = self.by_client.get_mut(&route)?;
+        let job = client.new.pop_front()?;
+        if !client.new.is_empty() {
+            self.turns.push_back(route);
         }
-        Some((job, None))
+        Some(Turn {
+            job,
+            patience: None,
+        })
+    }
+
+    /// Ends a request, which was answered or given up.
+    fn finish(&mut self, turn: &Turn) {
+        self.waiting -= 1;
+        let route = &turn.job.asked.route;
+        let Some(client) = self.by_client.get_mut(route) else {
+            return;
+        };
+        client.count -= 1;
+        if client.count == 0 {
+            self.by_client.remove(route);
+        } else if turn.patience.is_some() {
+            // There was room, so there may be some for the next one.
+            client.is_retried = !client.paused.is_empty();
+            if client.is_retried {
+                self.paused.push_front((Instant::now(), route.clone()));
+            }
+        }
+    }
+
+    /// Keeps a request that found no room for a reply, until a later try.
+    fn pause(&mut self, turn: Turn, patience: Instant) {
+        let route = turn.job.asked.route.clone();
+        let Some(client) = self.by_client.get_mut(&route) else {
+            return;
+        };
+        let was_first = turn.patience.is_some();
+        match was_first {
+            true => client.paused.push_front((patience, turn.job)),
+            false => client.paused.push_back((patience, turn.job)),
+        }
+        if was_first || !client.is_retried {
+            client.is_retried = true;
+            self.paused.push_back((Instant::now() + PAUSE, route));
+        }
     }
 }
 
@@ -234,7 +299,7 @@ impl Shared {
         let mut queue = self.queue();
         while !queue.is_over {
             let now = Instant::now();
-            let Some((job, patience)) = queue.take(now) else {
+            let Some(turn) = queue.take(now) else {
                 let due = queue
                     .paused
                     .front()
@@ -253,15 +318,19 @@ impl Shared {
             };
             let reader = queue.reader.clone();
             drop(queue);
-            let is_done = self.answer(&reader, &job);
+            let is_done = self.answer(&reader, &turn.job);
+            let patience = turn.patience.unwrap_or(now + PATIENCE);
+            let is_over = !is_done && now >= patience;
+            if is_over {
+                let text = "the replies before it were not read in time: ask again when they were";
+                let refusal = Refusal::new(Code::TooMany, 0, text);
+                self.outbox.refuse(&turn.job.asked, refusal);
+            }
             queue = self.queue();
-            let patience = patience.unwrap_or(now + PATIENCE);
-            if is_done || now >= patience {
-                queue.waiting -= 1;
+            if is_done || is_over {
+                queue.finish(&turn);
             } else {
-                queue
-                    .paused
-                    .push_back((Instant::now() + PAUSE, patience, job));
+                queue.pause(turn, patience);
             }
         }
     }
