@@ -181,6 +181,11 @@ impl Fetcher {
         Ok(())
     }
 
+    /// How many more requests may wait.
+    pub fn room(&self) -> usize {
+        ALL.saturating_sub(self.waiting())
+    }
+
     pub fn waiting(&self) -> usize {
         self.shared.queue().waiting
     }

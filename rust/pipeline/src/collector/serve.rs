@@ -471,7 +471,8 @@ impl Server {
     fn answer_followers(&mut self, now: Instant) {
         if self.followers.len() > 0 {
             let (_, durable) = self.reader.bounds();
-            for job in self.followers.take(durable, now) {
+            let most = self.fetcher.room();
+            for job in self.followers.take(durable, now, most) {
                 self.read(job.asked, job.what);
             }
         }
