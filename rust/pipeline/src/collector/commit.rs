@@ -1,6 +1,6 @@
 //! Syncs on a thread of its own, and keeps the operations that wait for a sync.
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
@@ -45,6 +45,10 @@ pub(super) struct Commits {
     flush_rows: u64,
     /// Ordered by the data that must be on disk.
     waiting: VecDeque<(Written, Waiting)>,
+    /// The number of receivers that are not waiting any more.
+    told: u64,
+    /// The last repetition of each producer: what must be on disk, and its number among all receivers.
+    repeated: HashMap<String, (Written, u64)>,
     /// The time of the first append since the last sync began, and the rows appended since then.
     since: Option<Instant>,
     rows: u64,
@@ -72,6 +76,8 @@ impl Commits {
             flush_after,
             flush_rows,
             waiting: VecDeque::new(),
+            told: 0,
+            repeated: HashMap::new(),
             since: None,
             rows: 0,
             is_urgent: false,
@@ -98,6 +104,32 @@ impl Commits {
     pub fn wait(&mut self, end: Written, who: Waiting) {
         debug_assert!(self.waiting.back().is_none_or(|(last, _)| *last <= end));
         self.waiting.push_back((end, who));
+    }
+
+    /// The same for a batch that is in the log already. Repetitions take no room on disk, so a flood of them must not take
+    /// any in memory: a producer gets one answer, because an ACK is also for the rows before it.
+    pub fn wait_again(&mut self, end: Written, producer: &str, asked: Asked, seq: u64) {
+        if let Some((_, number)) = self.repeated.get(producer).filter(|(same, _)| *same == end)
+            && let Some(at) = number.checked_sub(self.told)
+            && let Some((
+                _,
+                Waiting::Ack {
+                    asked: last,
+                    seq: greatest,
+                    ..
+                },
+            )) = usize::try_from(at)
+                .ok()
+                .and_then(|at| self.waiting.get_mut(at))
+        {
+            *last = asked;
+            *greatest = seq.max(*greatest);
+            return;
+        }
+        let number = self.told + self.waiting.len() as u64;
+        self.repeated.insert(producer.to_owned(), (end, number));
+        let offset = None;
+        self.wait(end, Waiting::Ack { asked, seq, offset });
     }
 
     /// The time at which to call [`begin`](Self::begin).
@@ -132,7 +164,12 @@ impl Commits {
     /// Returns a receiver whose data is on disk, given that everything up to `synced` is.
     pub fn poll_told(&mut self, synced: Written) -> Option<Waiting> {
         self.waiting.front().filter(|(end, _)| *end <= synced)?;
-        self.waiting.pop_front().map(|(_, who)| who)
+        let (_, who) = self.waiting.pop_front()?;
+        self.told += 1;
+        if self.waiting.is_empty() {
+            self.repeated.clear();
+        }
+        Some(who)
     }
 
     /// Removes all receivers, because their data will not reach the disk.
@@ -140,6 +177,8 @@ impl Commits {
         self.since = None;
         self.rows = 0;
         self.is_urgent = false;
+        self.repeated.clear();
+        self.told += self.waiting.len() as u64;
         std::mem::take(&mut self.waiting)
             .into_iter()
             .map(|(_, who)| who)
@@ -170,5 +209,52 @@ fn run(syncers: &Receiver<Syncer>, line: &Line) {
             result,
             took,
         });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use bytes::Bytes;
+
+    use super::*;
+
+    fn asked(id: u64) -> Asked {
+        Asked {
+            route: Bytes::from_static(b"r"),
+            id,
+            key: None,
+        }
+    }
+
+    #[test]
+    fn a_flood_of_repetitions_waits_for_one_answer_per_producer() {
+        let (requests, _syncers) = sync_channel(1);
+        let mut commits = Commits::new(requests, Duration::ZERO, 1);
+        let end = Written::default();
+        let fresh = Waiting::Ack {
+            asked: asked(0),
+            seq: 9,
+            offset: Some(0),
+        };
+        commits.wait(end, fresh);
+        for id in 1..=1000 {
+            commits.wait_again(end, "p", asked(id), id % 7);
+            commits.wait_again(end, "q", asked(id), 3);
+        }
+        assert_eq!(commits.waiting(), 3);
+        let mut told = std::iter::from_fn(|| match commits.poll_told(end)? {
+            Waiting::Ack { asked, seq, offset } => Some((asked.id, seq, offset)),
+            _ => None,
+        });
+        assert_eq!(told.next(), Some((0, 9, Some(0))));
+        assert_eq!(
+            told.next(),
+            Some((1000, 6, None)),
+            "of the last one, for all"
+        );
+        assert_eq!(told.next(), Some((1000, 3, None)));
+        assert_eq!(told.next(), None);
+        commits.wait_again(end, "p", asked(2000), 4);
+        assert_eq!(commits.waiting(), 1, "after an answer, the next one waits");
     }
 }

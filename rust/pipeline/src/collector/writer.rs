@@ -229,12 +229,10 @@ impl Writer {
             Ok(Admission::Duplicate) => {
                 self.stats.duplicates.add(1);
                 let seq = sent.first_seq + (rows.count as u64 - 1);
-                let asked = sent.asked;
-                return self.tell_when_durable(Waiting::Ack {
-                    asked,
-                    seq,
-                    offset: None,
-                });
+                let written = self.written();
+                self.commits
+                    .wait_again(written, &sent.producer, sent.asked, seq);
+                return self.tell_if_durable(written);
             }
             Err(refusal) => return self.outbox.refuse(&sent.asked, refusal),
         };
@@ -394,6 +392,10 @@ impl Writer {
     fn tell_when_durable(&mut self, who: Waiting) {
         let written = self.written();
         self.commits.wait(written, who);
+        self.tell_if_durable(written);
+    }
+
+    fn tell_if_durable(&mut self, written: Written) {
         if self.log.as_ref().is_some_and(|log| log.synced() >= written) {
             self.tell();
         }
