@@ -147,13 +147,14 @@ impl Server {
             let lost: usize = gatherer.batches.try_iter().map(|batch| batch.rows()).sum();
             self.stats.plain_lost.add(lost as u64);
         }
-        let closed = self.writer.close();
-        // These threads also send replies.
+        // These threads write to the folder, so they end before it is unlocked.
         drop(self.staging);
-        drop(self.fetcher);
         // Transactions to publish are staged, and will be found at the next start.
         let mut askers = self.publishing.settle_all();
         drop(self.publishing);
+        let closed = self.writer.close();
+        // Its threads also send replies.
+        drop(self.fetcher);
         askers.extend(self.events.try_iter().filter_map(|event| match event {
             Event::Publish { asked, .. } | Event::Abort { asked, .. } => Some(asked),
             _ => None,

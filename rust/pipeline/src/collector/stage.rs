@@ -125,7 +125,10 @@ impl Stage {
         files.sort();
         for (number, path) in files {
             stage.next_file = stage.next_file.max(number + 1);
-            stage.recover(path)?;
+            let recovered = stage.recover(path.clone());
+            recovered.map_err(|error| {
+                io::Error::new(error.kind(), format!("{}: {error}", path.display()))
+            })?;
         }
         // An earlier process may have ended before it synced the names of its files.
         disk::sync_folder(&stage.dir)?;
@@ -423,6 +426,18 @@ mod tests {
     fn read(stage: &Stage, of: &BatchOf, won: &[Won]) -> Result<Vec<Bytes>, Code> {
         let parts = stage.find(of, won).map_err(|refusal| refusal.code)?;
         Ok(parts.iter().map(|part| part.read().unwrap()).collect())
+    }
+
+    #[test]
+    fn an_error_names_the_staged_file_that_cannot_be_read() {
+        let dir = tempfile::tempdir().unwrap();
+        let stage = Stage::open(dir.path(), 1 << 20).unwrap();
+        let path = stage.dir.join("5.stage");
+        drop(stage);
+        // A folder cannot be read like a file.
+        fs::create_dir(&path).unwrap();
+        let error = Stage::open(dir.path(), 1 << 20).err().unwrap().to_string();
+        assert!(error.contains(path.to_str().unwrap()), "{error}");
     }
 
     #[test]
