@@ -83,6 +83,12 @@ PRODUCER = {
     "send(b'x', topic=5)": (TypeError, "rows hold bytes or str, not int"),
     "send_batch([1])": (TypeError, "rows hold bytes or str, not int"),
     "send(b'x', headers=5)": (TypeError, "headers are a dict, or a list of pairs", "not 5"),
+    "send(b'x', timestamp=2**62)": (ValueError, "a timestamp of the years 1 to 9999"),
+    "send(b'x', timestamp=1e12)": (ValueError, "a timestamp of the years 1 to 9999"),
+    "send_batch([{'value': b'x', 'timestamp': -(2**62)}])": (
+        ValueError,
+        "a timestamp of the years 1 to 9999",
+    ),
     "send(b'x', timestamp=2**70)": (ValueError, "a timestamp is a whole number of microseconds"),
     "send_batch(5)": (TypeError, "send_batch takes a list of values", "not 5"),
     "flush('x')": (TypeError, "timeout_s takes a number, not 'x'"),

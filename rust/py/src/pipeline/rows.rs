@@ -1,6 +1,7 @@
 //! Converts rows from Python.
 
 use std::borrow::Cow;
+use std::ops::RangeInclusive;
 
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::intern;
@@ -75,15 +76,26 @@ pub(super) fn headers<'a>(given: &Bound<'a, PyAny>) -> PyResult<Headers<'a>> {
     Ok(headers)
 }
 
+/// The first and the last microsecond that a datetime of Python can have.
+const YEARS_1_TO_9999: RangeInclusive<i64> = -62_135_596_800_000_000..=253_402_300_799_999_999;
+
 /// A timestamp in microseconds since 1970: a datetime, seconds as a float, microseconds as an int.
 pub(super) fn timestamp(given: &Bound<'_, PyAny>) -> PyResult<i64> {
     if given.is_instance_of::<PyInt>() && !given.is_instance_of::<pyo3::types::PyBool>() {
-        return arguments::taken(
+        let micros: i64 = arguments::taken(
             given,
             "a timestamp is a whole number of microseconds since 1970",
-        );
+        )?;
+        return if YEARS_1_TO_9999.contains(&micros) {
+            Ok(micros)
+        } else {
+            Err(PyValueError::new_err(format!(
+                "{micros} microseconds since 1970 are not a timestamp of the years 1 to 9999"
+            )))
+        };
     }
-    let seconds: f64 = if given.is_instance_of::<PyFloat>() {
+    let is_float = given.is_instance_of::<PyFloat>();
+    let seconds: f64 = if is_float {
         given.extract()?
     } else if given.hasattr(intern!(given.py(), "timestamp"))? {
         given
@@ -99,11 +111,16 @@ pub(super) fn timestamp(given: &Bound<'_, PyAny>) -> PyResult<i64> {
     if micros.is_nan() {
         return Err(PyValueError::new_err("a timestamp is not a number"));
     }
-    // Exact: 2^63 is a float.
-    if !(-9_223_372_036_854_775_808.0..9_223_372_036_854_775_808.0).contains(&micros) {
-        return Err(PyValueError::new_err(format!(
-            "{seconds} seconds since 1970 are not a timestamp"
-        )));
+    // Saturating, as the conversion is.
+    let micros = micros as i64;
+    if YEARS_1_TO_9999.contains(&micros) {
+        Ok(micros)
+    } else if is_float {
+        Err(PyValueError::new_err(format!(
+            "{seconds} seconds since 1970 are not a timestamp of the years 1 to 9999"
+        )))
+    } else {
+        // Rounding has moved one of the last datetimes out of the range.
+        Ok(micros.clamp(*YEARS_1_TO_9999.start(), *YEARS_1_TO_9999.end()))
     }
-    Ok(micros as i64)
 }
