@@ -127,7 +127,7 @@ fn messages_that_a_broken_connection_had_taken_were_not_delivered() {
     let monitor = Monitor::of(&context, &push);
     let closer = push.clone();
     let closing = thread::spawn(move || closer.close_within(LONG).unwrap());
-    // What was lost before the socket left its connections would not be in the report.
+    // Messages that were lost before the socket left its connections would not be in the report.
     monitor.wait_for(EventKind::MonitorStopped);
     drop(peer);
     let report = closing.join().unwrap();

@@ -55,7 +55,7 @@ fn fire(
             Some(socket) => socket,
             None => &shared[random.below(shared.len())],
         };
-        let limit = Duration::from_millis(if some % 2 == 0 { 0 } else { 2 });
+        let limit = Duration::from_millis(if some.is_multiple_of(2) { 0 } else { 2 });
         let wait = match some % 2 {
             0 => Wait::Dont,
             _ => Wait::Until(Instant::now() + limit),

@@ -755,7 +755,7 @@ impl Drop for Pipe {
         // The far end is notified below, asleep or not. Everything is published before it can see the end, because
         // otherwise it would take the pipe for drained.
         let _ = self.tx.close();
-        // What is kept has been read, so its loss is not the writer's.
+        // Messages that are kept have been read, so their loss is not the writer's.
         let read = self.read_and_held();
         self.own().counts.read.store(read, Ordering::Release);
         self.own().losses.settle();

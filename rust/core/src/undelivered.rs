@@ -50,7 +50,7 @@ impl Undelivered {
 }
 
 impl UndeliveredPeer {
-    /// What a peer at an endpoint did not get.
+    /// The messages that a peer at an endpoint did not get.
     pub(crate) fn new(endpoint: &str, peer: Option<&PeerInfo>, messages: u64, bytes: u64) -> Self {
         UndeliveredPeer {
             endpoint: endpoint.to_owned(),

@@ -17,7 +17,7 @@ pub fn spool(dir: &Path) {
     let Ok(mut spool) = Spool::open(dir, &name, endpoint, true) else {
         return;
     };
-    let _ = (spool.notes(), spool.epoch(), spool.has_lost_numbers());
+    let _ = (spool.notes(), spool.next_epoch(), spool.has_lost_numbers());
     let mut places = Vec::new();
     let _ = spool.left(|left| places.push(left.place));
     for place in places {
