@@ -15,10 +15,10 @@ use super::plan::PATTERNS;
 use super::{PATTERN, history, run};
 
 /// The seeds of each pattern in `make test`, and how many of them run twice.
-const FEW: u64 = 300;
+const FEW: u64 = 1000;
 const TWICE: u64 = 20;
 /// By how much `ZEROXIDE_FULL` multiplies both.
-const MORE: u64 = 10;
+const MORE: u64 = 5;
 
 const USAGE: &str =
     "usage: [--seeds N] [--first N] [--pattern NAME] [--seed N] [--twice N] [--digests up|down]";
