@@ -12,7 +12,7 @@ use common::raw::{self, COMMAND, LONG};
 use common::{Monitor, SocketExt, Watchdog, socket, until};
 use zeroxide::{Context, DropReason, EventKind, Socket, SocketType, Value, Wait, ids};
 
-use SocketType::{Pull, Push, Rep, Req};
+use SocketType::{Pub, Pull, Push, Rep, Req, Xpub};
 
 /// The number of MEMORY_BUDGET.
 const MEMORY_BUDGET: i32 = 1101;
@@ -368,4 +368,54 @@ fn properties_of_peers_count() {
     let failure = failure.unwrap();
     assert!(failure.reason.unwrap().contains("MEMORY_BUDGET"));
     assert!(pull.peers() < 90, "{}", pull.peers());
+}
+
+/// The subscriptions to `count` topics of 20 digits, of which `first` is the first.
+fn subscriptions(first: usize, count: usize) -> Vec<u8> {
+    let topics = first..first + count;
+    let frames =
+        topics.map(|topic| raw::frame(COMMAND, format!("\x09SUBSCRIBE{topic:020}").as_bytes()));
+    frames.collect::<Vec<_>>().concat()
+}
+
+#[test]
+fn topics_of_many_subscribers_have_a_limit_together() {
+    let _watchdog = Watchdog::new("topics_of_many_subscribers_have_a_limit_together");
+    const BUDGET: usize = 8 * MIB;
+    const PEERS: usize = 40;
+    const EACH: usize = 2000;
+    for socket_type in [Pub, Xpub] {
+        let publisher = socket(&context(BUDGET), socket_type);
+        let endpoint = publisher.bind("tcp://127.0.0.1:*").unwrap();
+        let topics = || publisher.get_int(ids::TOPICS_COUNT).unwrap() as usize;
+        let refused = || publisher.dropped(DropReason::Excess) as usize;
+        let mut late = raw::join(&endpoint, "SUB");
+        let mut peers: Vec<TcpStream> = (0..PEERS).map(|_| raw::join(&endpoint, "SUB")).collect();
+        for (n, peer) in peers.iter_mut().enumerate() {
+            peer.write_all(&subscriptions(n * EACH, EACH)).unwrap();
+        }
+        until(|| topics() + refused() == PEERS * EACH);
+        // A quarter of the budget for the first peers, and of another quarter an equal share for each. A topic counts
+        // as its bytes and 100.
+        assert!(120 * topics() <= BUDGET / 2 + BUDGET / 100);
+        assert!(120 * topics() >= BUDGET / 4);
+        // All peers stay, and are sent what they could subscribe to.
+        assert_eq!(publisher.peers(), PEERS + 1);
+        for (n, peer) in peers.iter_mut().enumerate() {
+            let topic = format!("{:020}", n * EACH);
+            publisher.put(&topic);
+            assert_eq!(raw::read_frame(peer).unwrap(), (0, topic.into_bytes()));
+        }
+        let before = refused();
+        late.write_all(&raw::frame(COMMAND, b"\x09SUBSCRIBEnews"))
+            .unwrap();
+        until(|| topics() + before == PEERS * EACH + 1);
+        publisher.put("news");
+        assert_eq!(raw::read_frame(&mut late).unwrap().1, b"news");
+        drop(peers);
+        until(|| topics() == 1);
+        late.write_all(&subscriptions(0, 8 * EACH)).unwrap();
+        until(|| topics() + refused() == 8 * EACH + 1 + before);
+        assert_eq!(refused(), before, "the others made room");
+    }
 }

@@ -60,7 +60,8 @@ class Dropped(TypedDict):
     refused: int
     """The pattern had refused its sender, or it was not received before a disconnect."""
     excess: int
-    """A subscription above ``MAX_SUBSCRIPTIONS`` or ``MAX_SUBSCRIPTION_BYTES``, which was ignored."""
+    """A subscription above ``MAX_SUBSCRIPTIONS`` or ``MAX_SUBSCRIPTION_BYTES``, or one for which ``MEMORY_BUDGET`` had
+    no room. It was ignored."""
     unfinished: int
     """It was sent or received part by part, and its last parts never followed."""
     no_memory: int

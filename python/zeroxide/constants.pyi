@@ -111,8 +111,8 @@ class ContextOption(IntEnum):
     Source: ``ZMQ_ZERO_COPY_RECV`` of zmq_ctx_set(3)
     """
     MEMORY_BUDGET = 1101
-    """How many bytes the messages of all peers together may take: incomplete ones and those not
-    received yet. 0 = no limit.
+    """How many bytes the messages and topics of all peers together may take: incomplete messages,
+    those not received yet, and topics that peers have subscribed to. 0 = no limit.
 
     Type: int. Default: three quarters of the memory the process may have, in bytes.
 
@@ -2082,8 +2082,8 @@ Type: int. Default: 1.
 Source: ``ZMQ_ZERO_COPY_RECV`` of zmq_ctx_set(3)
 """
 MEMORY_BUDGET = ContextOption.MEMORY_BUDGET
-"""How many bytes the messages of all peers together may take: incomplete ones and those not
-received yet. 0 = no limit.
+"""How many bytes the messages and topics of all peers together may take: incomplete messages, those
+not received yet, and topics that peers have subscribed to. 0 = no limit.
 
 Type: int. Default: three quarters of the memory the process may have, in bytes.
 

@@ -1,11 +1,11 @@
 //! Limits what the peers of one context can make it hold together: the [`Budget`], and the [`Share`] of each
 //! connection.
 //!
-//! Four things count, each with the memory that it takes: bytes that were read and are not decoded, messages that are
-//! incomplete, messages that the application has not received yet, and what a connection keeps of its peer and for the
-//! layers of its stream. Subscriptions do not count, because they have a limit per peer. A connection checks the budget
-//! when it has grown by [`STEP`], not for each message. Messages that the application receives are not subtracted at
-//! once: when the budget seems to be used up, all accounts are counted again.
+//! Five things count, each with the memory that it takes: bytes that were read and are not decoded, messages that are
+//! incomplete, messages that the application has not received yet, what a connection keeps of its peer and for the
+//! layers of its stream, and [topics] that peers have subscribed to. A connection checks the budget when it has grown
+//! by [`STEP`], not for each message. Messages that the application receives are not subtracted at once: when the
+//! budget seems to be used up, all accounts are counted again.
 //!
 //! # Connections that hold little
 //!
@@ -27,11 +27,14 @@
 //! Memory may be short although the budget is not used up. So before a connection grows or another one is admitted, the
 //! budget checks that there is [a reserve](memory::leaves_reserve).
 
+mod topics;
+
 use std::mem;
 use std::time::{Duration, Instant};
 
 use slab::Slab;
 
+pub(crate) use self::topics::Topics;
 use crate::pipe::{Inbound, Pipe};
 use crate::sys::clock;
 use crate::sys::memory;
@@ -63,6 +66,8 @@ pub(crate) struct Budget {
     connections: AtomicU64,
     /// The bytes that connections keep in addition to messages.
     kept: AtomicU64,
+    /// The bytes of the topics that peers have subscribed to.
+    topics: AtomicU64,
     accounts: Mutex<Accounts>,
 }
 
@@ -145,6 +150,7 @@ impl Budget {
             assured: AtomicU64::new(0),
             connections: AtomicU64::new(0),
             kept: AtomicU64::new(0),
+            topics: AtomicU64::new(0),
             accounts: Mutex::default(),
         })
     }
@@ -156,7 +162,8 @@ impl Budget {
 
     /// Whether there is room for another connection. If the budget is used up, there still is while the connections
     /// themselves and the messages of ended connections take at most a quarter of it, because the peers that wait in
-    /// the listen backlog have not used any of it.
+    /// the listen backlog have not used any of it. Topics do not matter, or a few peers with many topics would keep
+    /// all others out.
     pub(crate) fn admits(&self) -> bool {
         if !memory::leaves_reserve(0) {
             return false;
@@ -270,7 +277,7 @@ impl Budget {
             return Count { used, ..count };
         }
         let mut count = Count {
-            used: self.fixed(),
+            used: self.fixed() + self.topics.load(Ordering::Relaxed),
             ..Count::default()
         };
         for (_, account) in &accounts.living {

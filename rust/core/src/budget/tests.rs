@@ -320,3 +320,55 @@ fn a_pause_that_has_passed_is_cleared() {
     peer.share.handle_timeout(at);
     assert_eq!(peer.share.poll_timeout(), None);
 }
+
+#[test]
+fn topics_take_half_of_the_budget_of_which_a_greedy_peer_gets_half() {
+    const TOPIC: u64 = MIB / 2;
+    let budget = budget(16 * MIB);
+    let mut peer = Peer::of(&budget);
+    let _second = budget.join();
+    let (mut greedy, mut other) = (Topics::of(&budget), Topics::of(&budget));
+    let mut held = 0;
+    while greedy.admits(held, TOPIC) {
+        held += TOPIC;
+        greedy.note(held);
+        assert!(held < 20 * MIB);
+    }
+    assert_eq!(held, 4 * MIB);
+    // Messages have the rest, and do not matter for topics.
+    assert_eq!(budget.count().used, 4 * MIB + 2 * CONNECTION);
+    assert_eq!(peer.begins(7 * MIB), Ruling::Go);
+    // Another peer has its share of the second quarter, whatever the greedy one does, and a little is always there.
+    assert!(other.admits(MIB, MIB) && !other.admits(MIB, MIB + 1));
+    other.note(4 * MIB);
+    assert!(!other.admits(MIB, MIB));
+    assert!(other.admits(0, 2 * CONNECTION - 1));
+    // The greedy peer cancels all but one.
+    greedy.note(TOPIC);
+    other.note(3 * MIB);
+    assert!(other.admits(3 * MIB, TOPIC));
+    drop(greedy);
+    assert_eq!(budget.topics.load(Ordering::Relaxed), 3 * MIB);
+    drop(other);
+    assert_eq!(
+        budget.used.load(Ordering::Relaxed),
+        2 * CONNECTION + 7 * MIB
+    );
+}
+
+#[test]
+fn topics_do_not_keep_further_connections_out() {
+    let budget = budget(MIB);
+    let mut topics = Topics::of(&budget);
+    topics.note(2 * MIB);
+    assert!(budget.admits());
+    assert_eq!(budget.usage().0, 2 * MIB);
+}
+
+#[test]
+fn a_budget_without_a_limit_admits_any_topic() {
+    let budget = budget(0);
+    let mut topics = Topics::of(&budget);
+    topics.note(1 << 40);
+    assert!(topics.admits(1 << 40, 1 << 40));
+}

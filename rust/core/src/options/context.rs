@@ -57,7 +57,7 @@ macro_rules! context_options {
             10 ZERO_COPY_RECV [zero_copy_recv, set_zero_copy_recv: bool] rw: "Stored without effect, for programs that read it back; large messages are always received without a copy.",
             42 IPV6 [ipv6, set_ipv6: bool] rw: "The default of the IPV6 option of new sockets.",
             // libzmq has no such option. Our own options of sockets begin at 1001, those of contexts at 1101.
-            1101 MEMORY_BUDGET [memory_budget, set_memory_budget: u64] rw: "How many bytes the messages of all peers together may take: incomplete ones and those not received yet. 0 = no limit.",
+            1101 MEMORY_BUDGET [memory_budget, set_memory_budget: u64] rw: "How many bytes the messages and topics of all peers together may take: incomplete messages, those not received yet, and topics that peers have subscribed to. 0 = no limit.",
             70 BLOCKY [blocky, set_blocky: bool] rw: "0 makes LINGER 0 the default of new sockets, so that terminating never waits for peers.",
         }
     };

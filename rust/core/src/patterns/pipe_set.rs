@@ -5,6 +5,7 @@ mod effort;
 mod gathering;
 mod overflow;
 mod returning;
+mod topics;
 
 use std::fmt;
 use std::mem;
@@ -20,6 +21,7 @@ pub use self::effort::effort;
 use self::gathering::Gathering;
 pub(crate) use self::overflow::Overflow;
 pub use self::overflow::Spills;
+use crate::budget::Topics;
 use crate::pace::AUDIENCE_MIN;
 use crate::pipe::{Pipe, PipeId};
 
@@ -52,7 +54,7 @@ pub enum DropReason {
     /// It was received, but the socket had already rejected the peer (a second PAIR peer), closed the connection before
     /// the message was read (disconnect, unbind), or had another peer with that routing id all the time.
     Refused,
-    /// A subscription above MAX_SUBSCRIPTIONS, which was ignored. Or a packet of epgm or pgm from one sender too many.
+    /// A subscription above MAX_SUBSCRIPTIONS, or one for which MEMORY_BUDGET had no room, which was ignored. Or a packet of epgm or pgm from one sender too many.
     Excess,
     /// It was sent part by part and its last part failed, or its thread ended before that.
     Unfinished,
@@ -290,6 +292,8 @@ pub struct PipeSet {
     /// Some if messages beyond the high-water mark go to disk.
     overflow: Option<Box<Overflow>>,
     effort: Effort,
+    /// Charges the peers' topics to the context's budget; `None` in tests of patterns.
+    topics: Option<Topics>,
 }
 
 impl PipeSet {

@@ -58,8 +58,8 @@ impl Pattern for Pub {
         self.audience.go_on(pipes, hear);
     }
 
-    fn detach(&mut self, _: &mut PipeSet, id: PipeId) {
-        self.audience.detach(id);
+    fn detach(&mut self, pipes: &mut PipeSet, id: PipeId) {
+        self.audience.detach(pipes, id);
     }
 
     fn send(&mut self, pipes: &mut PipeSet, message: &mut Message) -> Result<()> {

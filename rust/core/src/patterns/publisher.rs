@@ -2,7 +2,7 @@
 
 use zeroxide_proto::frame::Frame;
 use zeroxide_proto::message::Message;
-use zeroxide_proto::subscription::SubscriberTable;
+use zeroxide_proto::subscription::{SubscriberTable, TOPIC};
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::options::{MAX_SUBSCRIPTION_BYTES, MAX_SUBSCRIPTIONS, PatternOption, SlowSubscriber};
@@ -12,9 +12,6 @@ use crate::patterns::pipe_set::{DropReason, PipeSet, effort};
 use crate::patterns::ring::Ring;
 use crate::pipe::{PipeId, is_lapse};
 use crate::sys::memory;
-
-/// The approximate overhead of a topic in addition to its bytes.
-const TOPIC: usize = 100;
 
 /// The number of a peer's topics from which on their memory is returned to the system when it leaves.
 const MANY_TOPICS: usize = 50_000;
@@ -89,7 +86,7 @@ impl Audience {
     ) {
         self.listen_now(pipes, id, &hear);
         self.listen(pipes, id, hear);
-        self.forget_lapsed(id);
+        self.forget_lapsed(pipes, id);
     }
 
     /// Reads everything that is there now. What another socket of the program has sent must be in effect for the next
@@ -119,21 +116,24 @@ impl Audience {
             self.away.insert(id);
             return;
         }
-        self.forget_lapsed(id);
+        self.forget_lapsed(pipes, id);
         hear(&mut self.publisher, pipes, id, message.head());
+        self.publisher.note_topics(pipes);
     }
 
-    pub(super) fn detach(&mut self, id: PipeId) {
+    pub(super) fn detach(&mut self, pipes: &mut PipeSet, id: PipeId) {
         self.away.remove(id);
         self.unheard.remove(id);
         self.publisher.remove(id);
         self.publisher.forget(id, |_| {});
+        self.publisher.note_topics(pipes);
     }
 
     /// The peer has reconnected, so the subscriptions of its earlier connection do not count any more.
-    fn forget_lapsed(&mut self, id: PipeId) {
+    fn forget_lapsed(&mut self, pipes: &mut PipeSet, id: PipeId) {
         if self.away.remove(id) {
             self.publisher.forget(id, |_| {});
+            self.publisher.note_topics(pipes);
         }
     }
 }
@@ -169,7 +169,8 @@ impl Publisher {
             && below(
                 bytes.saturating_add(topic.len()),
                 self.max_subscription_bytes,
-            );
+            )
+            && pipes.admits_topic(id, bytes + TOPIC * topics, topic.len() + TOPIC);
         // A topic that the peer already has costs nothing.
         let admits = admits || table.contains(topic, id);
         if !admits {
@@ -181,6 +182,12 @@ impl Publisher {
             pipes.count_drop(Some(id), DropReason::NoMemory);
         }
         there
+    }
+
+    /// Reports what the topics take, after a change.
+    #[inline]
+    pub(super) fn note_topics(&self, pipes: &mut PipeSet) {
+        pipes.note_topics(self.subscribers.size());
     }
 
     pub(super) fn attach(&mut self, id: PipeId) {
@@ -320,5 +327,94 @@ impl Publisher {
             _ => return Err(Error::new(ErrorKind::Invalid)),
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use zeroxide_proto::frame::FrameKind;
+
+    use super::*;
+    use crate::budget::Budget;
+    use crate::patterns::publish::PUB;
+    use crate::patterns::radio::RADIO;
+    use crate::patterns::rig::Rig;
+    use crate::patterns::xpub::XPUB;
+
+    const MIB: u64 = 1 << 20;
+
+    fn says(rig: &mut Rig, id: PipeId, kind: FrameKind, topic: &str) {
+        let message = Message::single(Frame::with_kind(kind, topic.as_bytes()));
+        rig.far_send_message(id, message);
+    }
+
+    #[test]
+    fn topics_of_many_peers_have_a_budget_and_leave_it_with_their_peers() {
+        use FrameKind::{Cancel, Join, Leave, Subscribe};
+        const TOPICS: usize = 5_000;
+        let cases = [
+            (&PUB, Subscribe, Cancel, false),
+            (&XPUB, Subscribe, Cancel, false),
+            (&XPUB, Subscribe, Cancel, true),
+            (&RADIO, Join, Leave, false),
+        ];
+        for (spec, add, cancel, manual) in cases {
+            let budget = Budget::new();
+            budget.set_limit(4 * MIB);
+            let mut rig = Rig::new(spec);
+            rig.pipes = PipeSet::of(&budget);
+            if manual {
+                rig.set(PatternOption::XpubManual(true)).unwrap();
+            }
+            let shares: Vec<_> = (0..8).map(|_| budget.join()).collect();
+            let before = budget.usage().0;
+            let ids: Vec<PipeId> = shares.iter().map(|_| rig.accept("")).collect();
+            for (peer, id) in ids.iter().enumerate() {
+                for n in 0..TOPICS {
+                    says(&mut rig, *id, add, &format!("{peer} {n:06}"));
+                }
+                rig.settle();
+            }
+            // Two peers use a quarter of the budget, and each of the others has an equal share of another quarter.
+            let held = budget.usage().0 - before;
+            let expected = MIB + 6 * MIB / 8;
+            assert!(held.abs_diff(expected) < 64 << 10, "{held}");
+            let refused = rig.dropped(DropReason::Excess);
+            let wanted = (ids.len() * TOPICS) as u64;
+            assert!(held / 108 + refused >= wanted - 100, "{held} {refused}");
+            // Repeated topics cost nothing, and peers that cancel make room for others.
+            says(&mut rig, ids[1], add, "1 000000");
+            rig.settle();
+            for peer in [0, 1] {
+                for n in 0..TOPICS {
+                    says(&mut rig, ids[peer], cancel, &format!("{peer} {n:06}"));
+                }
+            }
+            rig.settle();
+            says(&mut rig, ids[7], add, "7 new");
+            rig.settle();
+            assert_eq!(rig.dropped(DropReason::Excess), refused);
+            for id in ids {
+                rig.far_close(id);
+            }
+            rig.settle();
+            assert_eq!(budget.usage().0, before);
+        }
+    }
+
+    #[test]
+    fn sockets_of_the_program_may_subscribe_beyond_the_budget() {
+        let budget = Budget::new();
+        budget.set_limit(MIB);
+        let mut rig = Rig::new(&PUB);
+        rig.pipes = PipeSet::of(&budget);
+        let id = rig.accept("");
+        rig.pipes.note_local(id);
+        for n in 0..20_000 {
+            says(&mut rig, id, FrameKind::Subscribe, &format!("{n:06}"));
+        }
+        rig.settle();
+        assert_eq!(rig.dropped(DropReason::Excess), 0);
+        assert!(budget.usage().0 > 2 * MIB);
     }
 }

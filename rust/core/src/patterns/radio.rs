@@ -117,8 +117,8 @@ impl Pattern for Radio {
         self.audience.go_on(pipes, hear);
     }
 
-    fn detach(&mut self, _: &mut PipeSet, id: PipeId) {
-        self.audience.detach(id);
+    fn detach(&mut self, pipes: &mut PipeSet, id: PipeId) {
+        self.audience.detach(pipes, id);
         self.datagrams.retain(|(other, _)| *other != id);
         self.find_largest();
     }

@@ -98,8 +98,19 @@ impl Xpub {
 
     fn handle(&mut self, pipes: &mut PipeSet, message: Message, from: PipeId) {
         if is_lapse(&message) {
-            return self.cancel_all(pipes, from);
+            self.cancel_all(pipes, from);
+        } else {
+            self.hear(pipes, message, from);
         }
+        self.note_topics(pipes);
+    }
+
+    /// Reports what the topics take, after a change.
+    fn note_topics(&self, pipes: &mut PipeSet) {
+        pipes.note_topics(self.publisher.subscribers.size() + self.requested.size());
+    }
+
+    fn hear(&mut self, pipes: &mut PipeSet, message: Message, from: PipeId) {
         let topic = message.head();
         match topic.kind() {
             FrameKind::Subscribe if !self.admits(pipes, from, topic) => {}
@@ -237,6 +248,7 @@ impl Pattern for Xpub {
         self.publisher.remove(id);
         self.inbound.remove(id);
         self.cancel_all(pipes, id);
+        self.note_topics(pipes);
     }
 
     fn send(&mut self, pipes: &mut PipeSet, message: &mut Message) -> Result<()> {
@@ -299,11 +311,13 @@ impl Pattern for Xpub {
             PatternOption::Subscribe(topic) => {
                 if let Some(id) = self.decide(pipes)? {
                     self.publisher.subscribers.add(topic, id);
+                    self.note_topics(pipes);
                 }
             }
             PatternOption::Unsubscribe(topic) => {
                 if let Some(id) = self.decide(pipes)? {
                     self.publisher.subscribers.remove(topic, id);
+                    self.note_topics(pipes);
                 }
             }
             option => self.publisher.set(option)?,

@@ -131,7 +131,7 @@ impl Core {
             phase: PhaseCell::new(),
             inner: Exclusive::new(State {
                 pattern: (spec.new)(),
-                pipes: PipeSet::new(),
+                pipes: PipeSet::of(&registry.budget),
                 options: Arc::new(options),
                 endpoints: Endpoints::default(),
                 origins: BTreeMap::new(),

@@ -17,7 +17,7 @@ mod tree;
 
 use tree::{Tree, VALUE_MAX};
 
-pub use table::{Added, Dropped, SubscriberTable};
+pub use table::{Added, Dropped, SubscriberTable, TOPIC};
 
 /// Counted prefixes: the subscriptions of a SUB or XSUB socket.
 pub struct Subscriptions {

@@ -17,7 +17,13 @@ pub struct SubscriberTable<K> {
     peers: Vec<Peer<K>>,
     numbers: HashMap<K, u32>,
     vacant: Vec<u32>,
+    /// The number of topics of all peers together, and their total length in bytes.
+    len: usize,
+    bytes: usize,
 }
+
+/// The approximate memory of a topic in addition to its bytes.
+pub const TOPIC: usize = 100;
 
 /// The result of [`SubscriberTable::add`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -75,6 +81,8 @@ impl<K: Copy + Eq + Hash> SubscriberTable<K> {
             peers: Vec::new(),
             numbers: HashMap::new(),
             vacant: Vec::new(),
+            len: 0,
+            bytes: 0,
         }
     }
 
@@ -107,6 +115,8 @@ impl<K: Copy + Eq + Hash> SubscriberTable<K> {
             let topics = &mut self.peers[number as usize].topics;
             topics.len += 1;
             topics.bytes += topic.len();
+            self.len += 1;
+            self.bytes += topic.len();
             self.list(number, place.node);
         }
         added
@@ -132,6 +142,8 @@ impl<K: Copy + Eq + Hash> SubscriberTable<K> {
         let topics = &mut self.peers[number as usize].topics;
         topics.len -= 1;
         topics.bytes -= topic.len();
+        self.len -= 1;
+        self.bytes -= topic.len();
         if topics.len == 0 {
             self.forget(peer, number);
         } else {
@@ -211,12 +223,9 @@ impl<K: Copy + Eq + Hash> SubscriberTable<K> {
         })
     }
 
-    /// The approximate memory of the table in bytes.
+    /// The approximate memory of the topics of all peers in bytes: their length, and [`TOPIC`] for each.
     pub fn size(&self) -> usize {
-        // The memory of a short topic in addition to its bytes.
-        const TOPIC: usize = 100;
-        let peers = self.peers.iter().map(|peer| &peer.topics);
-        peers.map(|topics| topics.bytes + topics.len * TOPIC).sum()
+        self.bytes + self.len * TOPIC
     }
 
     /// Whether `peer` has exactly this topic.
@@ -287,7 +296,9 @@ impl<K: Copy + Eq + Hash> SubscriberTable<K> {
 
     /// Frees the number of a peer that has no topics any more.
     fn forget(&mut self, key: K, number: u32) {
-        self.peers[number as usize].topics = PeerTopics::default();
+        let topics = std::mem::take(&mut self.peers[number as usize].topics);
+        self.len -= topics.len;
+        self.bytes -= topics.bytes;
         self.numbers.remove(&key);
         self.vacant.push(number);
         if self.numbers.is_empty() {
@@ -457,5 +468,31 @@ mod tests {
         }
         assert!(table.peers[0].topics.nodes.len() < 32);
         assert_eq!(table.remove(b"stays/5", 1), Dropped::LastOfTopic);
+    }
+
+    /// The total is that of all peers, whatever way a topic leaves.
+    #[test]
+    fn the_size_follows_every_change() {
+        let mut table = SubscriberTable::new();
+        for n in 0..1000 {
+            let topic = format!("{n:04}");
+            table.add(topic.as_bytes(), n % 3);
+            table.add(topic.as_bytes(), (n + 1) % 3);
+            table.add(topic.as_bytes(), n % 3);
+        }
+        assert_eq!(table.size(), 2000 * (4 + TOPIC));
+        for n in (0..1000).filter(|n| n % 3 == 1) {
+            table.remove(format!("{n:04}").as_bytes(), 1);
+            table.remove(b"unknown", 1);
+        }
+        let rest =
+            |table: &SubscriberTable<i32>| (0..3).map(|peer| table.usage_of(peer).0).sum::<usize>();
+        assert_eq!(table.size(), rest(&table) * (4 + TOPIC));
+        table.remove_peer(0, |_| {});
+        table.remove_peer(0, |_| {});
+        assert_eq!(table.size(), rest(&table) * (4 + TOPIC));
+        table.remove_peer(1, |_| {});
+        table.remove_peer(2, |_| {});
+        assert_eq!(table.size(), 0);
     }
 }
