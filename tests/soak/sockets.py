@@ -6,7 +6,7 @@
     python tests/soak/sockets.py --rounds 1 --patience 600 --signal-ms 20    # for a slow machine, such as valgrind's
 
 Rounds of patterns, churn, hostile and killed peers, forks and signals (`loads.py`) follow each other in one process and one
-context, in an order that the seed decides. After a round of all loads, memory, descriptors and threads are read. The report
+context, in an order that the seed decides. Every few seconds, after a round of all loads, memory, descriptors and threads are read. The report
 has the slope of each per hour, over the last three quarters of the run. The last line is the verdict.
 """
 
@@ -32,6 +32,8 @@ from loads import LOADS, Bench, Wrong
 import zeroxide as zmq
 
 TELL_S = 60
+# How long the next sample waits after the first few.
+SAMPLE_S = 5
 # Descriptors close shortly after their sockets. The longest wait for that.
 SETTLE_S = 2
 # A load has stalled if it takes as many times the longest wait for a message.
@@ -96,8 +98,8 @@ def run(
     patience: float = 60,
     signal_ms: float = 2,
 ) -> tuple[list[Sample], Counter[str]]:
-    """Runs rounds of all loads for this long, and `least` of them at any rate. Returns a sample of each round, and the rounds of each
-    load.
+    """Runs rounds of all loads for this long, and `least` of them at any rate. Returns samples that were taken after a round of all
+    loads, and the rounds of each load.
 
     A load that stalls ends the process, with the tracebacks of all threads.
 
@@ -128,10 +130,12 @@ def run(
                     finally:
                         faulthandler.cancel_dump_traceback_later()
                     rounds[load.__name__] += 1
-                # One sample per round of all loads, because each takes memory itself.
-                samples.append(sample(time.monotonic() - start, level))
-                # These descriptors stay open. The report shows it if there are more and more of them.
-                level = samples[-1].descriptors
+                passed = time.monotonic() - start
+                # Each sample takes memory itself. One of each round would be 2 MiB an hour.
+                if len(samples) < least or passed - samples[-1].seconds > SAMPLE_S:
+                    samples.append(sample(passed, level))
+                    # These descriptors stay open. The report shows it if there are more and more of them.
+                    level = samples[-1].descriptors
                 if time.monotonic() - told > TELL_S:
                     told = time.monotonic()
                     print(f"{told - start:6.0f} s {sum(rounds.values())} rounds", samples[-1][1:])
