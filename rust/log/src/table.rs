@@ -10,10 +10,14 @@ use arrow_ipc::convert::try_fb_to_schema;
 use arrow_ipc::reader::{RecordBatchDecoder, read_dictionary};
 use arrow_ipc::writer::StreamWriter;
 use arrow_ipc::{Message, MessageHeader, root_as_message_with_opts};
-use arrow_schema::{ArrowError, DataType, SchemaRef, UnionMode};
+use arrow_schema::{ArrowError, DataType, SchemaRef};
 use arrow_select::concat::concat_batches;
 use bytes::Bytes;
 use flatbuffers::VerifierOptions;
+
+mod buffers;
+
+use self::buffers::check_buffers;
 
 /// Batches of one schema.
 #[derive(Debug, Clone)]
@@ -44,6 +48,9 @@ const MAX_DEPTH: usize = 48;
 
 /// The maximum number of rows of a batch, given Arrow's 32-bit offsets.
 const MAX_ROWS: i64 = i32::MAX as i64;
+
+/// The alignment of the largest number that Arrow does not align itself, in bytes.
+const ALIGNMENT: usize = 4;
 
 impl Table {
     /// The number of rows.
@@ -118,10 +125,11 @@ impl Decoder {
                 let batch = batch.ok_or_else(|| malformed("a batch that is not there"))?;
                 check(&batch, body)?;
                 let schema = self.schema()?;
-                check_widths(
-                    &batch,
-                    schema.fields().iter().map(|field| field.data_type()),
-                )?;
+                let types = schema.fields().iter().map(|field| field.data_type());
+                let body = &match check_buffers(&batch, types, version)? {
+                    true => aligned(body),
+                    false => body.clone(),
+                };
                 let decoder =
                     RecordBatchDecoder::try_new(body, batch, schema, &self.dictionaries, &version)?;
                 self.batches.push(decoder.read_record_batch()?);
@@ -138,10 +146,13 @@ impl Decoder {
                 let fields = schema.fields().iter();
                 fields.for_each(|field| add_dictionaries(field.data_type(), &mut types));
                 // The width depends on the type of the dictionary's values; at least one of the types must fit.
-                let fits = |values| check_widths(&data, [values]).is_ok();
-                if !types.into_iter().any(fits) {
-                    return Err(malformed("a dictionary that ends within an item"));
-                }
+                let mut types = types.into_iter();
+                let align = types.find_map(|values| check_buffers(&data, [values], version).ok());
+                let body = &match align {
+                    Some(true) => aligned(body),
+                    Some(false) => body.clone(),
+                    None => return Err(malformed("a dictionary that ends within an item")),
+                };
                 read_dictionary(body, batch, &schema, &mut self.dictionaries, &version)?;
             }
             other => {
@@ -206,6 +217,14 @@ fn parse(metadata: &[u8]) -> Result<Message<'_>, TableError> {
         ..VerifierOptions::default()
     };
     root_as_message_with_opts(&limits, metadata).map_err(|error| malformed(error.to_string()))
+}
+
+/// The same bytes at an address that suits numbers. A message may begin anywhere.
+fn aligned(body: &Buffer) -> Buffer {
+    match body.as_ptr().align_offset(ALIGNMENT) {
+        0 => body.clone(),
+        _ => Buffer::from(body.as_slice()),
+    }
 }
 
 /// Checks the lengths in a batch before they are used.
@@ -290,89 +309,5 @@ fn add_dictionaries<'a>(data_type: &'a DataType, found: &mut Vec<&'a DataType>) 
                 .for_each(|(_, field)| add_dictionaries(field.data_type(), found));
         }
         _ => {}
-    }
-}
-
-/// A buffer of numbers must end at the end of a number.
-fn check_widths<'a>(
-    batch: &arrow_ipc::RecordBatch<'_>,
-    columns: impl IntoIterator<Item = &'a DataType>,
-) -> Result<(), TableError> {
-    let views = batch.variadicBufferCounts().into_iter().flatten();
-    let mut views = views.map(|count| usize::try_from(count).unwrap_or(0));
-    let buffers = batch.buffers().map_or(0, |buffers| buffers.len());
-    let mut widths = Vec::new();
-    for data_type in columns {
-        add_widths(data_type, &mut views, buffers, &mut widths);
-    }
-    let buffers = batch.buffers().into_iter().flatten();
-    let is_whole = |(buffer, width): (&arrow_ipc::Buffer, &i64)| buffer.length() % width == 0;
-    match buffers.zip(&widths).all(is_whole) {
-        true => Ok(()),
-        false => Err(malformed("columns that end within an item")),
-    }
-}
-
-/// Adds the widths of the items of a column's buffers, in order, up to about `most` of them.
-fn add_widths(
-    data_type: &DataType,
-    views: &mut impl Iterator<Item = usize>,
-    most: usize,
-    widths: &mut Vec<i64>,
-) {
-    use DataType::{
-        Binary, BinaryView, Dictionary, FixedSizeList, LargeBinary, LargeList, LargeListView,
-        LargeUtf8, List, ListView, Map, Null, RunEndEncoded, Struct, Union, Utf8, Utf8View,
-    };
-    match data_type {
-        Null => {}
-        Utf8 | Binary => widths.extend([1, 4, 1]),
-        LargeUtf8 | LargeBinary => widths.extend([1, 8, 1]),
-        Utf8View | BinaryView => {
-            widths.extend([1, 16]);
-            widths.extend(std::iter::repeat_n(1, views.next().unwrap_or(0).min(most)));
-        }
-        List(item) | Map(item, _) => {
-            widths.extend([1, 4]);
-            add_widths(item.data_type(), views, most, widths);
-        }
-        LargeList(item) => {
-            widths.extend([1, 8]);
-            add_widths(item.data_type(), views, most, widths);
-        }
-        ListView(item) => {
-            widths.extend([1, 4, 4]);
-            add_widths(item.data_type(), views, most, widths);
-        }
-        LargeListView(item) => {
-            widths.extend([1, 8, 8]);
-            add_widths(item.data_type(), views, most, widths);
-        }
-        FixedSizeList(item, _) => {
-            widths.push(1);
-            add_widths(item.data_type(), views, most, widths);
-        }
-        Struct(fields) => {
-            widths.push(1);
-            for field in fields {
-                add_widths(field.data_type(), views, most, widths);
-            }
-        }
-        Dictionary(key, _) => add_widths(key, views, most, widths),
-        RunEndEncoded(ends, values) => {
-            add_widths(ends.data_type(), views, most, widths);
-            add_widths(values.data_type(), views, most, widths);
-        }
-        Union(fields, mode) => {
-            widths.push(1);
-            widths.extend((*mode == UnionMode::Dense).then_some(4));
-            for (_, field) in fields.iter() {
-                add_widths(field.data_type(), views, most, widths);
-            }
-        }
-        number => {
-            let width = number.primitive_width().unwrap_or(1);
-            widths.extend([1, i64::try_from(width).unwrap_or(1)]);
-        }
     }
 }

@@ -8,9 +8,10 @@ use std::thread;
 use arrow_array::builder::{ListBuilder, StringDictionaryBuilder};
 use arrow_array::types::Int32Type;
 use arrow_array::{
-    Array, ArrayRef, BooleanArray, FixedSizeBinaryArray, Int64Array, NullArray, RecordBatch,
-    StringArray, StringViewArray, StructArray,
+    Array, ArrayRef, BooleanArray, FixedSizeBinaryArray, Int32Array, Int64Array, NullArray,
+    RecordBatch, StringArray, StringViewArray, StructArray, UnionArray,
 };
+use bytes::Bytes;
 use proptest::prelude::*;
 use zeroxide_log::Table;
 
@@ -33,7 +34,17 @@ fn table() -> Table {
     )]);
     let views = StringViewArray::from(vec!["short", "a text that is too long to be inline", ""]);
     let fixed = FixedSizeBinaryArray::try_from_iter([b"abc", b"def", b"ghi"].iter()).unwrap();
-    let columns: [(&str, ArrayRef); 9] = [
+    let one = arrow_schema::Field::new("one", arrow_schema::DataType::Int32, true);
+    let union = |offsets: Option<Vec<i32>>| {
+        UnionArray::try_new(
+            [(0, Arc::new(one.clone()))].into_iter().collect(),
+            vec![0_i8; 3].into(),
+            offsets.map(Into::into),
+            vec![Arc::new(Int32Array::from(vec![1, 2, 3]))],
+        )
+        .unwrap()
+    };
+    let columns: [(&str, ArrayRef); 11] = [
         ("number", Arc::new(Int64Array::from(vec![1, 2, 3]))),
         (
             "flag",
@@ -46,6 +57,8 @@ fn table() -> Table {
         ("view", Arc::new(views)),
         ("fixed", Arc::new(fixed)),
         ("nothing", Arc::new(NullArray::new(3))),
+        ("dense", Arc::new(union(Some(vec![0, 1, 2])))),
+        ("sparse", Arc::new(union(None))),
     ];
     let batch = RecordBatch::try_from_iter_with_nullable(
         columns.map(|(name, column)| (name, column, true)),
@@ -60,10 +73,15 @@ fn table() -> Table {
 #[test]
 fn a_table_comes_back() {
     let table = table();
-    let back = Table::decode(table.encode().unwrap().into()).unwrap();
-    assert_eq!(back.schema, table.schema);
-    assert_eq!(back.batches, table.batches);
-    assert_eq!(back.to_batch().unwrap().num_rows(), 5);
+    let message = table.encode().unwrap();
+    // A message begins at any address.
+    for before in 0..8 {
+        let bytes = [vec![0; before], message.clone()].concat();
+        let back = Table::decode(Bytes::from(bytes).slice(before..)).unwrap();
+        assert_eq!(back.schema, table.schema);
+        assert_eq!(back.batches, table.batches);
+        assert_eq!(back.to_batch().unwrap().num_rows(), 5);
+    }
 }
 
 #[test]

@@ -6,7 +6,7 @@ use zeroxide::{CONTEXT_OPTIONS, Context, OptionKind, SOCKET_OPTIONS, SocketType,
 
 use super::Parts;
 use super::peer::TYPES;
-use crate::Target;
+use crate::{Target, guard};
 
 pub(super) const TARGET: Target = Target {
     name: "options",
@@ -33,40 +33,42 @@ thread_local! {
 fn run(input: &[u8]) {
     CONTEXT.with(|context| {
         let context = context.get_or_init(Context::new);
-        let mut parts = Parts(input);
-        let number = usize::from(parts.byte());
-        if number > 0xf0 {
-            return of_context(&mut parts);
-        }
-        let socket = context
-            .socket(TYPES[number % TYPES.len()])
-            .expect("a socket");
-        while !parts.is_empty() {
-            let row = &SOCKET_OPTIONS[usize::from(parts.byte()) % SOCKET_OPTIONS.len()];
-            let value = value(&mut parts);
-            if NEVER.contains(&row.id)
-                || socket.set_option(row.id, &value).is_err()
-                || !row.readable
-            {
-                continue;
-            }
-            let set = socket.get_option(row.id).expect("an option that was set");
-            if row.kind != OptionKind::Bytes {
-                socket
-                    .set_option(row.id, &set)
-                    .expect("the value that it has");
-                assert_eq!(
-                    socket.get_option(row.id).expect("the same option"),
-                    set,
-                    "{}",
-                    row.name
-                );
-            }
-        }
-        for row in SOCKET_OPTIONS.iter() {
-            let _ = socket.get_option(row.id);
-        }
+        // The first socket starts the threads of the context.
+        drop(context.socket(TYPES[0]).expect("a socket"));
+        guard::bounded(input.len(), || set(context, &mut Parts(input)));
     });
+}
+
+fn set(context: &Context, parts: &mut Parts<'_>) {
+    let number = usize::from(parts.byte());
+    if number > 0xf0 {
+        return of_context(parts);
+    }
+    let socket = context
+        .socket(TYPES[number % TYPES.len()])
+        .expect("a socket");
+    while !parts.is_empty() {
+        let row = &SOCKET_OPTIONS[usize::from(parts.byte()) % SOCKET_OPTIONS.len()];
+        let value = value(parts);
+        if NEVER.contains(&row.id) || socket.set_option(row.id, &value).is_err() || !row.readable {
+            continue;
+        }
+        let set = socket.get_option(row.id).expect("an option that was set");
+        if row.kind != OptionKind::Bytes {
+            socket
+                .set_option(row.id, &set)
+                .expect("the value that it has");
+            assert_eq!(
+                socket.get_option(row.id).expect("the same option"),
+                set,
+                "{}",
+                row.name
+            );
+        }
+    }
+    for row in SOCKET_OPTIONS.iter() {
+        let _ = socket.get_option(row.id);
+    }
 }
 
 fn of_context(parts: &mut Parts<'_>) {
