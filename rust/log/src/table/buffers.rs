@@ -5,7 +5,7 @@ use arrow_schema::{DataType, UnionMode};
 
 use super::{TableError, malformed};
 
-/// What a buffer must have.
+/// The requirements of a buffer.
 #[derive(Clone, Copy)]
 struct Needs {
     /// The bytes of an item. The buffer must end at the end of one.
