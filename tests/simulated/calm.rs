@@ -100,7 +100,8 @@ pub fn check_farewells(pattern: &Pattern, members: &mut Vec<Member>) {
 
 /// Whether a socket sends to its peers in turn.
 fn sends_in_turn(member: &Member) -> bool {
-    let kinds = [SocketType::Push, SocketType::Dealer, SocketType::Client];
+    use SocketType::{Client, Dealer, Push, Scatter};
+    let kinds = [Push, Dealer, Client, Scatter];
     kinds.contains(&member.role.kind)
 }
 

@@ -166,7 +166,7 @@ impl Member {
 
     pub fn sends(&self) -> bool {
         use SocketType::*;
-        !matches!(self.role.kind, Pull | Sub | Xsub | Dish)
+        !matches!(self.role.kind, Pull | Gather | Sub | Xsub | Dish)
     }
 
     pub fn wants_topics(&self) -> bool {
@@ -254,8 +254,8 @@ impl Member {
 
     /// Receives a letter if there is one. Returns whether there was.
     pub fn receive(&mut self, wait: Wait) -> bool {
-        use SocketType::{Pub, Push, Radio};
-        if matches!(self.role.kind, Push | Pub | Radio) {
+        use SocketType::{Pub, Push, Radio, Scatter};
+        if matches!(self.role.kind, Push | Pub | Radio | Scatter) {
             return false;
         }
         let (message, peer) = match self.socket.recv_from(wait) {

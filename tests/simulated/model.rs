@@ -21,7 +21,7 @@ pub fn check(pattern: &Pattern, members: &[Member], streams: &[Stream]) {
         check_letters(history, &lives);
         check_copies(pattern, history);
         check_order(history, &lives);
-        if pattern.sides[0] == SocketType::Pair {
+        if pattern.is_exclusive() {
             check_succession(history, &lives);
         }
         if pattern.spreads {
@@ -29,12 +29,12 @@ pub fn check(pattern: &Pattern, members: &[Member], streams: &[Stream]) {
         }
         note_streams(history, streams);
         let is_open = is_open(pattern, members);
-        match pattern.sides[0] {
+        match pattern.is_exclusive() {
             // Of two sockets, each direction is checked alone: a message that may be lost in one excuses none in the other.
-            SocketType::Pair => (0..2).for_each(|from| {
+            true => (0..2).for_each(|from| {
                 check_losses(pattern, history, &lives, streams, is_open, Some(from));
             }),
-            _ => check_losses(pattern, history, &lives, streams, is_open, None),
+            false => check_losses(pattern, history, &lives, streams, is_open, None),
         }
     });
 }

@@ -9,7 +9,8 @@ use zeroxide::simulation::network::Weather;
 use super::dice::Dice;
 
 use SocketType::{
-    Client, Dealer, Dish, Pair, Pub, Pull, Push, Radio, Rep, Req, Router, Server, Sub, Xpub, Xsub,
+    Channel, Client, Dealer, Dish, Gather, Pair, Pub, Pull, Push, Radio, Rep, Req, Router, Scatter,
+    Server, Sub, Xpub, Xsub,
 };
 
 /// Two types of sockets that talk to each other.
@@ -34,6 +35,13 @@ const USUAL: Pattern = Pattern {
     is_single: false,
     conflates: false,
 };
+
+impl Pattern {
+    /// Whether a socket has one peer at a time.
+    pub fn is_exclusive(&self) -> bool {
+        matches!(self.sides[0], Pair | Channel)
+    }
+}
 
 /// All patterns.
 pub const PATTERNS: &[Pattern] = &[
@@ -68,6 +76,19 @@ pub const PATTERNS: &[Pattern] = &[
         name: "pair",
         sides: [Pair, Pair],
         most: [1, 1],
+        ..USUAL
+    },
+    Pattern {
+        name: "channel",
+        sides: [Channel, Channel],
+        most: [1, 1],
+        is_single: true,
+        ..USUAL
+    },
+    Pattern {
+        name: "scattergather",
+        sides: [Scatter, Gather],
+        is_single: true,
         ..USUAL
     },
     Pattern {
@@ -164,7 +185,7 @@ pub fn roles(pattern: &Pattern, dice: &mut Dice) -> Vec<Role> {
                 true => self::options(dice),
                 false => options,
             };
-            if pattern.sides[side] == Pair {
+            if pattern.is_exclusive() {
                 // It would refuse a peer that has lost its power and returns, until it notices.
                 options.heartbeat.get_or_insert(Duration::from_secs(1));
             }
