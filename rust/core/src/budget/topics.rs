@@ -7,13 +7,13 @@
 //! The topics of all peers take at most half of the budget. Half of that goes to the peers that use it first. The rest is
 //! for peers that hold less than an equal share of it. A peer that holds less than [`FEW`] may always continue.
 
-use super::{Budget, CONNECTION};
+use super::Budget;
 use crate::sys::sync::Arc;
 use crate::sys::sync::atomic::Ordering;
 
 /// A peer whose topics take less than this may always add one. It is enough for a hundred, and no more than twice what
 /// its connection takes, so that peers with few topics cannot take much more than the budget either.
-const FEW: u64 = 2 * CONNECTION;
+const FEW: u64 = 16 << 10;
 /// A change of this many bytes is reported to the budget.
 const STEP: u64 = 4 << 10;
 
