@@ -123,7 +123,10 @@ enum Link {
     Up(Box<Connection>),
     Draining {
         up: Box<Connection>,
+        since: Instant,
         until: Instant,
+        /// The number of bytes that the peer's kernel did not have at the last look.
+        unsent: usize,
     },
 }
 
@@ -599,6 +602,7 @@ impl EventHandler for Session {
         let now = io.now();
         self.catch_up(&mut state, now);
         if let Link::Up(up) = &mut state.link {
+            up.note_acks(now);
             up.engine.handle_timeout(now);
             if up.engine.take_ping() {
                 up.stream.ping();

@@ -423,6 +423,18 @@ impl Engine {
         self.close(reason);
     }
 
+    /// Whether the next [`handle_timeout`](Engine::handle_timeout) finds that the peer has been silent for
+    /// [`EngineConfig::watch_ivl`].
+    pub fn finds_silence(&self, now: Instant) -> bool {
+        self.watch.is_silent(now)
+    }
+
+    /// The peer's machine has acknowledged bytes at `at`. Call this before
+    /// [`handle_timeout`](Engine::handle_timeout), so that a peer that only receives is not asked for a sign of life.
+    pub fn handle_acknowledgement(&mut self, at: Instant) {
+        self.watch.handle_acknowledgement(at);
+    }
+
     /// Whether the peer has been silent for so long (see [`EngineConfig::watch_ivl`]) that the driver should check
     /// whether its machine still responds. The inner value is true if a PING is sent because of that. Returned once for
     /// each time that [`handle_timeout`](Engine::handle_timeout) found it.

@@ -1,6 +1,6 @@
 //! The life of a session's link: the work of each turn, losing the connection, reconnecting, and the end.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use zeroxide_proto::error::CloseReason;
 
@@ -10,7 +10,7 @@ use super::refusal::refuse;
 use super::sides::{Inlet, Phase};
 use super::stage::Step;
 use super::traffic::{Input, Output};
-use super::{Link, Session, State};
+use super::{Link, Session, State, pulse};
 use crate::budget::Share;
 use crate::connecter::{Connecter, Setback};
 use crate::monitor::EventKind;
@@ -21,12 +21,13 @@ use crate::reactor::Reactor;
 use crate::signal::deferring_wakes;
 use crate::transports::Stream;
 
-/// How long a finished connection waits for the kernel of a silent peer to take what was written.
+/// How long a finished connection waits for a peer whose kernel neither takes what was written nor answers.
 const DRAIN_MAX: Duration = Duration::from_secs(1);
 /// Maximum number of bytes of unwanted input per turn of the I/O thread.
 const SINK_BUDGET: usize = 1 << 20;
-/// Interval of the checks while the connection drains.
+/// Shortest and longest interval of the checks while the connection drains.
 const DRAIN_STEP: Duration = Duration::from_millis(5);
+const DRAIN_STEP_MAX: Duration = Duration::from_millis(200);
 
 impl Session {
     /// Does everything that can be done now. Runs in the I/O thread only.
@@ -196,11 +197,15 @@ impl Session {
                 // Closing a socket with unread input makes the kernel discard unsent data, so only the write side is
                 // shut down.
                 up.stream.shutdown_write();
-                let longest = io.now() + DRAIN_MAX;
-                let until = deadline.map_or(longest, |at| at.min(longest));
                 // There is usually no more input, or only the end of the stream.
                 up.engine.hold_back();
-                state.enter(Step::Drain, Link::Draining { up, until });
+                let draining = Link::Draining {
+                    unsent: up.stream.unsent(),
+                    up,
+                    since: io.now(),
+                    until: patience(io.now(), deadline),
+                };
+                state.enter(Step::Drain, draining);
                 self.drain(state, io);
             }
             other => {
@@ -210,9 +215,14 @@ impl Session {
         }
     }
 
+    /// Waits until the peer's kernel has everything. Closing earlier could lose it: if the peer sends something to a
+    /// closed connection, even the answer to a PING, our kernel resets the connection and discards what it still holds.
     fn drain(&self, state: &mut State, io: &mut Reactor) {
         let deadline = state.closing.deadline();
-        let Link::Draining { up, until } = &mut state.link else {
+        let Link::Draining {
+            up, until, unsent, ..
+        } = &mut state.link
+        else {
             return;
         };
         let (mut heard, mut refused) = (0, 0);
@@ -233,11 +243,16 @@ impl Session {
                 break false;
             }
         };
-        if heard > 0 {
-            // A peer that still sends is alive. Input after a close would reset the connection before the peer has read
-            // everything, so from now on only LINGER limits the peer's time.
-            let longest = io.now() + DRAIN_MAX;
-            *until = deadline.map_or(longest, |at| at.min(longest)).max(*until);
+        let left = up.stream.unsent();
+        if left < *unsent {
+            *unsent = left;
+            self.registry.note_progress();
+            *until = patience(io.now(), deadline);
+        }
+        // A peer that still sends is alive, and so is one whose kernel answers that it has no room. Only LINGER limits
+        // their time.
+        if heard > 0 || (*until <= io.now() && up.stream.acks().is_some_and(pulse::is_full)) {
+            *until = patience(io.now(), deadline);
         }
         if refused > 0 {
             self.port.count_drop(DropReason::Refused, refused);
@@ -246,7 +261,7 @@ impl Session {
             let (messages, bytes) = up.unheard_at_end();
             self.give_up(DropReason::PeerGone, messages, bytes);
         }
-        if ended || up.stream.unsent() == 0 || *until <= io.now() {
+        if ended || left == 0 || *until <= io.now() {
             self.emit(EventKind::Closed, up.stream.id());
             self.finish(state, io);
         }
@@ -421,7 +436,12 @@ impl Session {
             },
             Link::Waiting { until } => Some(*until),
             Link::Connecting { deadline, .. } | Link::Layering { deadline, .. } => *deadline,
-            Link::Draining { .. } => Some(io.now() + DRAIN_STEP),
+            Link::Draining { since, until, .. } => {
+                // The kernel does not report when the peer's kernel has everything.
+                let so_far = io.now().saturating_duration_since(*since);
+                let step = (so_far / 4).clamp(DRAIN_STEP, DRAIN_STEP_MAX);
+                Some((*until).min(io.now() + step))
+            }
             Link::Idle | Link::Resolving | Link::Queued => None,
         };
         // While the link drains, its own deadline already includes this one.
@@ -448,6 +468,12 @@ impl Session {
 pub(super) fn close(stream: Stream, io: &mut Reactor) {
     io.unwatch(stream.fd());
     stream.close();
+}
+
+/// Until when a connection that drains waits for a silent peer.
+fn patience(now: Instant, deadline: Option<Instant>) -> Instant {
+    let longest = now + DRAIN_MAX;
+    deadline.map_or(longest, |at| at.min(longest))
 }
 
 /// The reason for which messages count as dropped that are left when the connection ends.

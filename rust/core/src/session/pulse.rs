@@ -6,7 +6,7 @@
 
 use std::time::{Duration, Instant};
 
-use super::{Link, Session, State};
+use super::{Connection, Link, Session, State};
 use crate::options::Options;
 use crate::sys::stream::Acks;
 use crate::transports::Stream;
@@ -69,6 +69,33 @@ pub(super) fn configure(
     }
 }
 
+/// Whether the peer's kernel answers, but has no room for what is left.
+pub(super) fn is_full(acks: Acks) -> bool {
+    !acks.unacknowledged && acks.probes < PROBES
+}
+
+impl Connection {
+    /// Tells the engine, before it asks a silent peer for a sign of life, that the peer's kernel acknowledges what is sent.
+    /// The answer of a peer that only receives could come after this side has closed. It would then reset the connection,
+    /// with what the kernel still holds.
+    pub(super) fn note_acks(&mut self, now: Instant) {
+        if !self.engine.finds_silence(now) {
+            return;
+        }
+        let Some(acks) = self.stream.acks() else {
+            return;
+        };
+        // Probes for life are acknowledged, too, but say nothing about what is sent.
+        let last = match self.stream.unsent() > 0 {
+            true => acks.last,
+            false => acks.last.max(acks.sent),
+        };
+        if let Some(at) = now.checked_sub(last) {
+            self.engine.handle_acknowledgement(at);
+        }
+    }
+}
+
 impl Session {
     /// Checks a silent peer if it is time. Runs in the I/O thread only.
     pub(super) fn check_pulse(&self, state: &mut State, now: Instant) {
@@ -89,13 +116,7 @@ impl Session {
         if !up.pulse.is_gone(asked, acks, now) {
             return;
         }
-        if up.engine.wants_input() {
-            up.engine.abort(CloseReason::HeartbeatTimeout, now);
-        } else {
-            // The messages that arrived before still wait for the application.
-            up.hung_up = true;
-            up.cut(now);
-        }
+        up.engine.abort(CloseReason::HeartbeatTimeout, now);
     }
 }
 
@@ -110,6 +131,7 @@ mod tests {
             unacknowledged,
             probes,
             last,
+            sent: last,
         }
     }
 

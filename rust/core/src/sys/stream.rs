@@ -82,12 +82,15 @@ pub(crate) struct Acks {
     pub(crate) probes: u8,
     /// The time since the last acknowledgement.
     pub(crate) last: Duration,
+    /// The time since bytes were last sent.
+    pub(crate) sent: Duration,
 }
 
 /// The part of the kernel's `tcp_info` that has existed since Linux 2.4.
 const TCP_INFO_SIZE: usize = 104;
 const TCP_INFO_PROBES: usize = 3;
 const TCP_INFO_UNACKED: usize = 24;
+const TCP_INFO_LAST_DATA_SENT: usize = 44;
 const TCP_INFO_LAST_ACK_RECV: usize = 56;
 
 /// See [`Acks`]; only for a TCP connection.
@@ -98,6 +101,7 @@ pub(crate) fn acks(fd: BorrowedFd<'_>) -> io::Result<Acks> {
             unacknowledged,
             probes: 0,
             last,
+            sent: Duration::MAX,
         });
     }
     let mut info = [0u8; TCP_INFO_SIZE];
@@ -120,10 +124,12 @@ pub(crate) fn acks(fd: BorrowedFd<'_>) -> io::Result<Acks> {
         let bytes = [info[at], info[at + 1], info[at + 2], info[at + 3]];
         u32::from_ne_bytes(bytes)
     };
+    let since = |at: usize| Duration::from_millis(number(at).into());
     Ok(Acks {
         unacknowledged: number(TCP_INFO_UNACKED) > 0,
         probes: info[TCP_INFO_PROBES],
-        last: Duration::from_millis(number(TCP_INFO_LAST_ACK_RECV).into()),
+        last: since(TCP_INFO_LAST_ACK_RECV),
+        sent: since(TCP_INFO_LAST_DATA_SENT),
     })
 }
 

@@ -241,7 +241,7 @@ impl Engine {
         }
         // Peers of an earlier version may not know the command.
         let understands = self.config.carrier_pings || self.traffic.version >= (3, 1);
-        self.doubt = match self.watch.handle_timeout(self.now) {
+        self.doubt = match self.watch.handle_timeout(self.now, self.dry) {
             Look::Rest => return,
             Look::Ask => Some(understands),
             Look::Doubt => Some(false),

@@ -3,6 +3,10 @@
 //! A PING asks for a sign of life. A missing answer proves nothing, because a peer that is stopped, or whose receiver
 //! is full, does not read it. So this ends no connection, and the driver checks whether the peer's machine still
 //! acknowledges bytes.
+//!
+//! While we do not read, because the application does not receive, the peer is not asked. Its silence is our fault. It may
+//! also have sent everything, closed and left the rest to its kernel, which a PING would make discard that rest: a kernel
+//! resets a closed connection when something arrives (RFC 9293, section 3.6.1).
 
 use super::EngineConfig;
 use std::time::{Duration, Instant};
@@ -53,12 +57,29 @@ impl Watch {
         self.asked = false;
     }
 
-    /// Handles the passing of time.
-    pub(super) fn handle_timeout(&mut self, now: Instant) -> Look {
+    /// The peer's machine has acknowledged something at `at`, so it was alive then.
+    pub(super) fn handle_acknowledgement(&mut self, at: Instant) {
+        self.heard = self.heard.map(|heard| heard.max(at));
+    }
+
+    /// Whether [`handle_timeout`](Watch::handle_timeout) finds that the peer has been silent.
+    pub(super) fn is_silent(&self, now: Instant) -> bool {
+        let due = |interval| self.heard.and_then(|heard| heard.checked_add(interval));
+        self.at.is_some_and(|at| at <= now)
+            && self.interval.and_then(due).is_some_and(|due| due <= now)
+    }
+
+    /// Handles the passing of time. `listening` tells whether we have processed everything that arrived.
+    pub(super) fn handle_timeout(&mut self, now: Instant, listening: bool) -> Look {
         let (Some(interval), Some(heard)) = (self.interval, self.heard) else {
             return Look::Rest;
         };
         if self.at.is_none_or(|at| at > now) {
+            return Look::Rest;
+        }
+        if !listening {
+            self.handle_input(now);
+            self.at = now.checked_add(interval);
             return Look::Rest;
         }
         let due = heard.checked_add(interval);
@@ -103,16 +124,16 @@ mod tests {
     fn a_silent_peer_is_asked_once_and_doubted_until_it_sends() {
         let (mut watch, start) = watch(SECOND * 6);
         assert_eq!(watch.poll_timeout(), Some(start + SECOND * 6));
-        assert_eq!(watch.handle_timeout(start + SECOND * 5), Look::Rest);
-        assert_eq!(watch.handle_timeout(start + SECOND * 6), Look::Ask);
+        assert_eq!(watch.handle_timeout(start + SECOND * 5, true), Look::Rest);
+        assert_eq!(watch.handle_timeout(start + SECOND * 6, true), Look::Ask);
         for number in 1..4 {
             let at = start + SECOND * (6 + number * 5);
             assert_eq!(watch.poll_timeout(), Some(at));
-            assert_eq!(watch.handle_timeout(at), Look::Doubt);
+            assert_eq!(watch.handle_timeout(at, true), Look::Doubt);
         }
         watch.handle_input(start + SECOND * 22);
-        assert_eq!(watch.handle_timeout(start + SECOND * 26), Look::Rest);
-        assert_eq!(watch.handle_timeout(start + SECOND * 28), Look::Ask);
+        assert_eq!(watch.handle_timeout(start + SECOND * 26, true), Look::Rest);
+        assert_eq!(watch.handle_timeout(start + SECOND * 28, true), Look::Ask);
     }
 
     #[test]
@@ -121,14 +142,51 @@ mod tests {
         for number in 1..100 {
             let now = start + SECOND * number;
             watch.handle_input(now);
-            assert_eq!(watch.handle_timeout(now), Look::Rest);
+            assert_eq!(watch.handle_timeout(now, true), Look::Rest);
         }
+    }
+
+    #[test]
+    fn the_silence_of_a_peer_that_we_do_not_read_does_not_count() {
+        let (mut watch, start) = watch(SECOND * 6);
+        for number in 1..100 {
+            let at = start + SECOND * (6 * number);
+            assert_eq!(watch.poll_timeout(), Some(at));
+            assert_eq!(watch.handle_timeout(at, false), Look::Rest);
+        }
+        let resumed = start + SECOND * 594;
+        let later = SECOND * 6;
+        assert_eq!(watch.handle_timeout(resumed + later, true), Look::Ask);
+        // The answer may wait behind messages that we do not read.
+        let later = SECOND * 11;
+        assert_eq!(watch.handle_timeout(resumed + later, false), Look::Rest);
+        let later = SECOND * 17;
+        assert_eq!(watch.handle_timeout(resumed + later, true), Look::Ask);
+    }
+
+    #[test]
+    fn a_peer_whose_machine_acknowledges_what_we_send_is_not_asked() {
+        let (mut watch, start) = watch(SECOND * 6);
+        for number in 1..100 {
+            let now = start + SECOND * (6 * number);
+            assert!(watch.is_silent(now));
+            watch.handle_acknowledgement(now - SECOND);
+            assert!(!watch.is_silent(now));
+            assert_eq!(watch.handle_timeout(now, true), Look::Rest);
+            assert_eq!(
+                watch.handle_timeout(now + SECOND * 5 - SECOND / 2, true),
+                Look::Rest
+            );
+        }
+        let last = start + SECOND * 594 - SECOND;
+        watch.handle_acknowledgement(last - SECOND);
+        assert_eq!(watch.handle_timeout(last + SECOND * 6, true), Look::Ask);
     }
 
     #[test]
     fn zero_is_off() {
         let (mut watch, start) = watch(Duration::ZERO);
         assert_eq!(watch.poll_timeout(), None);
-        assert_eq!(watch.handle_timeout(start + SECOND * 100), Look::Rest);
+        assert_eq!(watch.handle_timeout(start + SECOND * 100, true), Look::Rest);
     }
 }
