@@ -1,5 +1,7 @@
 //! The counters of a member's sockets.
 
+use std::time::Instant;
+
 use zeroxide::{DropReason, SocketStats, SocketType};
 
 use super::history::note;
@@ -29,6 +31,8 @@ pub struct Life {
     pub crashed: bool,
     /// It closed while peers may have had more for it.
     pub left: bool,
+    /// Until when it delivers what it has sent, from when it closed.
+    pub delivers_until: Option<Instant>,
     /// It disconnected or unbound, so that one peer had several queues.
     pub disturbed: bool,
     /// Its subscriptions have changed while it was connected.
@@ -133,6 +137,7 @@ impl Life {
             kind: role.kind,
             crashed: false,
             left: false,
+            delivers_until: None,
             disturbed: false,
             resubscribed: false,
             sent: 0,

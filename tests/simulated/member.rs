@@ -12,8 +12,8 @@ use super::letter::{Letter, TOPICS};
 use super::life::Life;
 use super::plan::{Pattern, Role, host};
 
-/// How long a socket that closes in the middle of a run delivers its messages.
-const LINGER: Duration = Duration::from_secs(2);
+/// How long a socket that closes in the middle of a run delivers its messages: some not as long as their peers pause, some longer.
+const LINGERS: [Duration; 2] = [Duration::from_secs(2), Duration::from_secs(30)];
 
 /// How long a handshake takes at most. A session that its socket has left gives up a host that has lost its power before
 /// the last look.
@@ -136,7 +136,11 @@ impl Member {
                 self.receive(wait);
             }
             75..85 => {
-                let time = self.dice.time_up_to(Duration::from_millis(300));
+                let time = match self.role.options.drowsy && self.dice.one_in(3) {
+                    // Longer than a silent peer is left in peace.
+                    true => Duration::from_millis(self.dice.below(20_000) as u64),
+                    false => self.dice.time_up_to(Duration::from_millis(300)),
+                };
                 simulation::sleep(time);
             }
             85..90 => drop(self.stats()),
@@ -413,8 +417,9 @@ impl Member {
 
     /// Closes its socket and creates another one.
     fn restart(&mut self) {
-        note(format_args!("{self} closes"));
-        self.end(LINGER);
+        let linger = self.dice.pick(&LINGERS);
+        note(format_args!("{self} closes within {linger:?}"));
+        self.end(linger);
         self.start_again();
     }
 
@@ -431,6 +436,7 @@ impl Member {
         drop(self.stats());
         self.life.left = true;
         let before = simulation::now();
+        self.life.delivers_until = Some(before + linger);
         let report = self.socket.close_within(Some(linger)).unwrap();
         self.context.term_within(Some(linger)).unwrap();
         // Connections may have ended since any look before the close.

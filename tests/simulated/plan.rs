@@ -136,6 +136,8 @@ pub struct Options {
     pub relaxed: bool,
     /// It has a routing id of its own.
     pub named: bool,
+    /// Its program pauses for as long as 20 s.
+    pub drowsy: bool,
     pub reconnect: Duration,
     /// The interval doubles up to this one.
     pub reconnect_max: Option<Duration>,
@@ -188,6 +190,8 @@ pub fn roles(pattern: &Pattern, dice: &mut Dice) -> Vec<Role> {
             if pattern.is_exclusive() {
                 // It would refuse a peer that has lost its power and returns, until it notices.
                 options.heartbeat.get_or_insert(Duration::from_secs(1));
+                // It refuses a new connection until its program has received what is left of the last one.
+                options.reconnect = options.reconnect.max(Duration::from_millis(100));
             }
             roles.push(Role {
                 index,
@@ -214,6 +218,7 @@ fn options(dice: &mut Dice) -> Options {
         mandatory: dice.one_in(2),
         relaxed: dice.one_in(2),
         named: dice.one_in(2),
+        drowsy: dice.one_in(4),
         reconnect: Duration::from_millis(dice.pick(&[1, 10, 100, 1000])),
         reconnect_max: (!dice.one_in(8)).then_some(Duration::from_secs(1)),
     }
@@ -226,6 +231,7 @@ pub fn weather(dice: &mut Dice) -> Weather {
         jitter: Duration::from_micros(dice.pick(&[0, 100, 5000])),
         piece: dice.pick(&[20, 1500, 1500, 1 << 16]),
         window: dice.pick(&[1000, 10_000, 1 << 16]),
+        room: dice.pick(&[2304, 10_000, 1 << 16]),
     }
 }
 
@@ -236,5 +242,6 @@ pub fn calm() -> Weather {
         jitter: Duration::from_micros(10),
         piece: 1 << 16,
         window: 1 << 16,
+        room: 1 << 16,
     }
 }

@@ -325,7 +325,7 @@ impl World {
         polled.extend(self.polled());
         is_any_ready(&mut polled);
         let answers: Vec<PollFlags> = polled.iter().map(PollFd::revents).collect();
-        self.network.note(&answers[..links]);
+        self.network.note(&answers[..links], self.now);
         match self.pump() {
             true => self.wake_ready(),
             false => self.wake_by(&answers[links..]),

@@ -49,6 +49,8 @@ pub struct Weather {
     pub piece: usize,
     /// How many bytes a direction of a connection carries at once.
     pub window: usize,
+    /// About how many bytes the hosts of new connections take for a program that does not read.
+    pub room: usize,
 }
 
 pub(super) struct Network {
@@ -96,6 +98,7 @@ impl Network {
                 jitter: Duration::from_micros(100),
                 piece: 1 << 16,
                 window: 1 << 16,
+                room: 1 << 16,
             },
             links: Vec::new(),
             next: 0,
@@ -173,13 +176,14 @@ impl Network {
     }
 
     /// The kernel's answers, in the same order.
-    pub(super) fn note(&mut self, answers: &[PollFlags]) {
+    pub(super) fn note(&mut self, answers: &[PollFlags], now: Instant) {
         let mut answers = answers.iter().copied();
         for link in &mut self.links {
             for side in 0..2 {
                 if link.ends[side].socket.is_some() {
                     let flags = answers.next().unwrap_or(PollFlags::empty());
-                    link.flows[side].note(flags);
+                    let answers = link.silent.is_none();
+                    link.flows[side].note(flags, now, answers);
                     if flags.contains(PollFlags::OUT) {
                         link.flows[1 - side].is_blocked = false;
                     }

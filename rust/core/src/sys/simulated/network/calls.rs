@@ -67,6 +67,7 @@ pub(crate) fn connect(source: IpAddr, target: SocketAddr) -> io::Result<OwnedFd>
     with(|network, world| {
         let size = BUFFERS[world.random.below(BUFFERS.len())];
         socket2::SockRef::from(&program).set_send_buffer_size(size)?;
+        socket2::SockRef::from(&socket).set_send_buffer_size(network.weather.room)?;
         fill(program.as_fd())?;
         let source = SocketAddr::new(source, network.new_port());
         network.next += 1;
@@ -134,12 +135,13 @@ pub(crate) fn unsent(fd: BorrowedFd<'_>) -> Option<usize> {
     })
 }
 
-/// Whether the peer's host has not acknowledged everything, and the time since it did last.
+/// Whether the peer's host has not acknowledged everything for which it has room, and the time since it did last.
 pub(crate) fn acks(fd: BorrowedFd<'_>) -> Option<(bool, Duration)> {
     with(|network, world| {
         let (link, side) = network.end(fd.as_raw_fd())?;
         let last = world.now.saturating_duration_since(link.heard);
-        Some((link.unsent(side) > 0, last))
+        let has_room = !link.flows[side].is_blocked;
+        Some((has_room && link.unsent(side) > 0, last))
     })
 }
 

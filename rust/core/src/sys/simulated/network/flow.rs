@@ -25,8 +25,13 @@ pub struct Stream {
     pub told: u64,
     /// Where the write began in which `told` lies. Sockets can only estimate how many messages of one write had arrived.
     pub told_from: u64,
+    /// Where that write ended; 0 if the program has never asked.
+    pub told_to: u64,
     /// How many of them may have arrived: all, unless the connection broke.
     pub arrived: u64,
+    /// When the program closed it, if the other host answered, and the kernel then discarded what had not arrived because the
+    /// other end sent something.
+    pub discarded: Option<Instant>,
 }
 
 /// The writes of which a socket knows how many messages each had.
@@ -45,8 +50,12 @@ pub(super) struct Flow {
     is_readable: bool,
     /// The program that sends has closed this direction.
     is_finished: bool,
-    /// It has closed its descriptor.
-    pub(super) is_gone: bool,
+    /// When it closed its descriptor.
+    gone: Option<Instant>,
+    /// The other host answered then.
+    was_answered: bool,
+    /// The receiver has sent more than the program read before that.
+    is_discarded: bool,
     /// When the end of the stream arrives.
     end: Option<Instant>,
     is_ended: bool,
@@ -61,10 +70,18 @@ pub(super) struct Flow {
 }
 
 impl Flow {
-    /// Notes what the kernel says about the sender.
-    pub(super) fn note(&mut self, flags: PollFlags) {
+    /// Notes what the kernel says about the sender, and whether the other host answers.
+    pub(super) fn note(&mut self, flags: PollFlags, now: Instant, answers: bool) {
         self.is_readable |= flags.intersects(PollFlags::IN | PollFlags::RDHUP | PollFlags::HUP);
-        self.is_gone |= flags.contains(PollFlags::HUP);
+        if flags.contains(PollFlags::HUP) && !self.is_gone() {
+            self.gone = Some(now);
+            self.was_answered = answers;
+        }
+    }
+
+    /// Whether the program has closed its descriptor.
+    pub(super) fn is_gone(&self) -> bool {
+        self.gone.is_some()
     }
 
     /// Whether the sender has written or closed.
@@ -82,7 +99,7 @@ impl Flow {
         &mut self,
         from: BorrowedFd<'_>,
         piece: usize,
-        at: Instant,
+        [now, at]: [Instant; 2],
         room: &mut Vec<u8>,
     ) -> bool {
         let at = self.last.map_or(at, |last| last.max(at));
@@ -106,7 +123,7 @@ impl Flow {
             // The sender has closed without reading everything. The bytes that it wrote before can be read first.
             Err(_) => {
                 self.is_finished = true;
-                self.is_gone = true;
+                self.gone.get_or_insert(now);
                 self.end = Some(at);
             }
         }
@@ -210,9 +227,16 @@ impl Flow {
     /// The connection breaks. A program that has not closed it can learn how much has arrived.
     pub(super) fn note_broken(&mut self) {
         self.arrived = Some(self.arrived());
-        if !self.is_gone {
+        if !self.is_gone() {
             self.note_told();
         }
+    }
+
+    /// The program has closed the connection, and something arrives for it. Its kernel resets the connection, and discards what
+    /// it still holds.
+    pub(super) fn discard(&mut self) {
+        self.is_discarded = true;
+        self.note_broken();
     }
 
     fn arrived(&self) -> u64 {
@@ -229,7 +253,9 @@ impl Flow {
             read,
             told: self.told.unwrap_or(self.written.len() as u64),
             told_from: self.told_from(),
+            told_to: self.told.map_or(0, |told| self.end_of_write(told)),
             arrived: self.arrived.unwrap_or(self.written.len() as u64),
+            discarded: self.gone.filter(|_| self.is_discarded && self.was_answered),
         }
     }
 
@@ -243,13 +269,20 @@ impl Flow {
             _ => 0,
         }
     }
+
+    /// Where the write ends in which a byte lies, or the last one that a socket does not know.
+    fn end_of_write(&self, byte: u64) -> u64 {
+        let at = self.writes.partition_point(|&end| end <= byte);
+        let unknown = self.writes.len().saturating_sub(WRITES + 1);
+        self.writes.get(at.max(unknown)).map_or(byte, |&end| end)
+    }
 }
 
 impl Stream {
     /// The program that wrote asks how much has arrived, and can tell if it is everything.
     pub(super) fn note_told(&mut self) {
         if self.arrived == self.written.len() as u64 {
-            (self.told, self.told_from) = (self.arrived, self.arrived);
+            (self.told, self.told_from, self.told_to) = (self.arrived, self.arrived, self.arrived);
         }
     }
 

@@ -29,7 +29,7 @@ impl Network {
         random: &mut Random,
         now: Instant,
     ) -> Outcome {
-        if link.flows[0].is_gone && !matches!(link.stage, Stage::Up) {
+        if link.flows[0].is_gone() && !matches!(link.stage, Stage::Up) {
             // The program has given up its attempt.
             return Outcome::over(Errno::CONNRESET);
         }
@@ -81,7 +81,8 @@ impl Network {
         else {
             return Asked::Full;
         };
-        match socket.connect(&listening.name) {
+        let sized = socket.set_send_buffer_size(self.weather.room);
+        match sized.and_then(|()| socket.connect(&listening.name)) {
             Ok(()) => {
                 link.ends[1].socket = Some(socket.into());
                 listening.queue.push_back(link.id);
@@ -116,7 +117,7 @@ impl Network {
                 let piece = 1 + random.below(longest);
                 let at = self.arrival(random, now);
                 self.moved = true;
-                if !flow.take(from.as_fd(), piece, at, &mut self.room) {
+                if !flow.take(from.as_fd(), piece, [now, at], &mut self.room) {
                     break;
                 }
             }
@@ -131,6 +132,11 @@ impl Network {
             }
             let more = flow.has_room(self.weather.window).then_some(now);
             outcome.due = [outcome.due, flow.due(), more].into_iter().flatten().min();
+        }
+        for side in 0..2 {
+            if link.flows[side].is_refused {
+                link.flows[1 - side].discard();
+            }
         }
         let is_over = |side: usize| link.flows[side].is_over();
         if link.flows[0].is_refused || link.flows[1].is_refused || link.fuse == Some(0) {
