@@ -221,8 +221,8 @@ class Socket(OptionCalls, TableMessages, Generic[ReturnT_co]):
 
         With a `timeout`, the call waits until all messages are delivered, and returns what was
         not delivered, and to whom. When the time is up, the rest is given up: the timeout
-        replaces ``LINGER``. A message is delivered when the kernel has taken it and its connection
-        has not broken since; over inproc, when it is in the queue of the other socket. `stats`
+        replaces ``LINGER``. A message is delivered when the peer's kernel has it (tcp), when the
+        kernel has taken it, or when it is in the queue of the other socket (inproc). `stats`
         counts the messages that were lost with earlier connections, and the report does not.
 
         Args:

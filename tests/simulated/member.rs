@@ -12,7 +12,7 @@ use super::letter::{Letter, TOPICS};
 use super::life::Life;
 use super::plan::{Pattern, Role, host};
 
-/// How long a socket that closes in the middle of a run delivers its messages: some not as long as their peers pause, some longer.
+/// How long a socket that closes during a run delivers its messages: shorter than some pauses of its peers, or longer than all.
 const LINGERS: [Duration; 2] = [Duration::from_secs(2), Duration::from_secs(30)];
 
 /// How long a handshake takes at most. A session that its socket has left gives up a host that has lost its power before

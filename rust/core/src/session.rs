@@ -125,7 +125,7 @@ enum Link {
         up: Box<Connection>,
         since: Instant,
         until: Instant,
-        /// The number of bytes that the peer's kernel did not have at the last look.
+        /// The smallest number of bytes so far that the peer's kernel did not have; 0 once they are counted as lost.
         unsent: usize,
     },
 }
@@ -264,11 +264,12 @@ impl Session {
         self.wake();
     }
 
-    /// The application has disconnected. [`close`](Self::close) follows.
+    /// The application has disconnected, and [`close`](Self::close) was called.
     pub(crate) fn disconnect(&self) {
         if let Some(connecter) = &mut self.lock().connecter {
             connecter.suffer(Setback::Disconnect);
         }
+        self.wake();
     }
 
     /// Ends the session unless the socket has one of its pipes.
@@ -427,6 +428,10 @@ impl State {
                 let in_layers = up.tail.messages_within(held).min(up.sent());
                 (up.stranded() + in_layers, up.engine.backlog() as u64 + held)
             }
+            // Our kernel cannot deliver these before the peer reads, and may be told to discard them.
+            Link::Draining { up, unsent, .. } if *unsent > 0 && up.is_kept_waiting() => {
+                up.unheard_at_end()
+            }
             _ => (0, 0),
         };
         let (queued, queued_bytes) = self
@@ -456,8 +461,8 @@ impl Connection {
     /// How many of the messages the peer's kernel has not acknowledged, with their bytes, after the write side was shut
     /// down.
     fn unheard_at_end(&self) -> (u64, u64) {
-        // The end of the stream counts as a byte.
-        let bytes = self.stream.unsent().saturating_sub(1) as u64;
+        // The end of the stream counts as a byte. What layers still hold is a farewell.
+        let bytes = self.stream.unacknowledged().saturating_sub(1) as u64;
         let messages = self.tail.messages_within(bytes).min(self.sent());
         (messages, bytes)
     }

@@ -10,7 +10,7 @@ use zeroxide_proto::engine::PeerInfo;
 const PEERS_MAX: usize = 1000;
 
 /// The messages that a socket or a context had accepted and could not deliver before it was closed. Messages that the
-/// kernel has taken count as delivered, unless their connection broke.
+/// kernel has taken count as delivered, unless their connection broke or, over TCP, the peer's kernel has not taken them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Undelivered {
     /// The peers that did not get everything, in the order of their endpoints.

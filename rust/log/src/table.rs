@@ -126,12 +126,14 @@ impl Decoder {
                 check(&batch, body)?;
                 let schema = self.schema()?;
                 let types = schema.fields().iter().map(|field| field.data_type());
-                let body = &match check_buffers(&batch, types, version)? {
-                    true => aligned(body),
-                    false => body.clone(),
-                };
-                let decoder =
-                    RecordBatchDecoder::try_new(body, batch, schema, &self.dictionaries, &version)?;
+                let body = placed(body, check_buffers(&batch, types, version)?);
+                let decoder = RecordBatchDecoder::try_new(
+                    &body,
+                    batch,
+                    schema,
+                    &self.dictionaries,
+                    &version,
+                )?;
                 self.batches.push(decoder.read_record_batch()?);
             }
             MessageHeader::DictionaryBatch => {
@@ -147,13 +149,11 @@ impl Decoder {
                 fields.for_each(|field| add_dictionaries(field.data_type(), &mut types));
                 // The width depends on the type of the dictionary's values; at least one of the types must fit.
                 let mut types = types.into_iter();
-                let align = types.find_map(|values| check_buffers(&data, [values], version).ok());
-                let body = &match align {
-                    Some(true) => aligned(body),
-                    Some(false) => body.clone(),
-                    None => return Err(malformed("a dictionary that ends within an item")),
-                };
-                read_dictionary(body, batch, &schema, &mut self.dictionaries, &version)?;
+                let align = types
+                    .find_map(|values| check_buffers(&data, [values], version).ok())
+                    .ok_or_else(|| malformed("a dictionary that ends within an item"))?;
+                let body = placed(body, align);
+                read_dictionary(&body, batch, &schema, &mut self.dictionaries, &version)?;
             }
             other => {
                 let what = other.variant_name().unwrap_or("unknown");
@@ -219,11 +219,11 @@ fn parse(metadata: &[u8]) -> Result<Message<'_>, TableError> {
     root_as_message_with_opts(&limits, metadata).map_err(|error| malformed(error.to_string()))
 }
 
-/// The same bytes at an address that suits numbers. A message may begin anywhere.
-fn aligned(body: &Buffer) -> Buffer {
+/// The same bytes, with `align` at an address that suits numbers. A message may begin anywhere.
+fn placed(body: &Buffer, align: bool) -> Buffer {
     match body.as_ptr().align_offset(ALIGNMENT) {
-        0 => body.clone(),
-        _ => Buffer::from(body.as_slice()),
+        1.. if align => Buffer::from(body.as_slice()),
+        _ => body.clone(),
     }
 }
 

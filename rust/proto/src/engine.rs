@@ -423,8 +423,7 @@ impl Engine {
         self.close(reason);
     }
 
-    /// Whether the next [`handle_timeout`](Engine::handle_timeout) finds that the peer has been silent for
-    /// [`EngineConfig::watch_ivl`].
+    /// Whether the peer has been silent for [`EngineConfig::watch_ivl`], and a check is due.
     pub fn finds_silence(&self, now: Instant) -> bool {
         self.watch.is_silent(now)
     }

@@ -10,7 +10,7 @@ use super::refusal::refuse;
 use super::sides::{Inlet, Phase};
 use super::stage::Step;
 use super::traffic::{Input, Output};
-use super::{Link, Session, State, pulse};
+use super::{Link, Session, State};
 use crate::budget::Share;
 use crate::connecter::{Connecter, Setback};
 use crate::monitor::EventKind;
@@ -199,11 +199,15 @@ impl Session {
                 up.stream.shutdown_write();
                 // There is usually no more input, or only the end of the stream.
                 up.engine.hold_back();
+                let unsent = up.stream.unacknowledged();
+                if unsent > 0 && state.connecter.is_some() {
+                    up.probe(&self.options);
+                }
                 let draining = Link::Draining {
-                    unsent: up.stream.unsent(),
                     up,
                     since: io.now(),
-                    until: patience(io.now(), deadline),
+                    until: drain_until(io.now(), deadline),
+                    unsent,
                 };
                 state.enter(Step::Drain, draining);
                 self.drain(state, io);
@@ -225,6 +229,9 @@ impl Session {
         else {
             return;
         };
+        if let Some(at) = deadline {
+            *until = at.min(*until);
+        }
         let (mut heard, mut refused) = (0, 0);
         let ended = loop {
             let Ok(buffer) = up.engine.try_input() else {
@@ -243,24 +250,29 @@ impl Session {
                 break false;
             }
         };
-        let left = up.stream.unsent();
-        if left < *unsent {
+        let left = up.stream.unacknowledged();
+        let moved = left < *unsent;
+        if moved {
             *unsent = left;
             self.registry.note_progress();
-            *until = patience(io.now(), deadline);
         }
-        // A peer that still sends is alive, and so is one whose kernel answers that it has no room. Only LINGER limits
-        // their time.
-        if heard > 0 || (*until <= io.now() && up.stream.acks().is_some_and(pulse::is_full)) {
-            *until = patience(io.now(), deadline);
+        // A peer that still sends is alive, and so is one whose kernel answers. Only LINGER limits their time.
+        if moved || heard > 0 || (*until <= io.now() && up.is_answered(DRAIN_MAX)) {
+            *until = drain_until(io.now(), deadline);
         }
         if refused > 0 {
             self.port.count_drop(DropReason::Refused, refused);
         }
-        if ended {
+        let is_silent = *until <= io.now() && deadline.is_none_or(|at| at > io.now());
+        if ended || (is_silent && left > 0) {
             let (messages, bytes) = up.unheard_at_end();
+            // They are counted here.
+            *unsent = 0;
             self.give_up(DropReason::PeerGone, messages, bytes);
         }
+        let Link::Draining { up, until, .. } = &state.link else {
+            return;
+        };
         if ended || left == 0 || *until <= io.now() {
             self.emit(EventKind::Closed, up.stream.id());
             self.finish(state, io);
@@ -470,8 +482,8 @@ pub(super) fn close(stream: Stream, io: &mut Reactor) {
     stream.close();
 }
 
-/// Until when a connection that drains waits for a silent peer.
-fn patience(now: Instant, deadline: Option<Instant>) -> Instant {
+/// When a draining connection stops waiting for a silent peer.
+fn drain_until(now: Instant, deadline: Option<Instant>) -> Instant {
     let longest = now + DRAIN_MAX;
     deadline.map_or(longest, |at| at.min(longest))
 }

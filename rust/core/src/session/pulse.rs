@@ -69,15 +69,31 @@ pub(super) fn configure(
     }
 }
 
-/// Whether the peer's kernel answers, but has no room for what is left.
-pub(super) fn is_full(acks: Acks) -> bool {
-    !acks.unacknowledged && acks.probes < PROBES
-}
-
 impl Connection {
+    /// Whether the peer's kernel answers, but has no room for what is left.
+    pub(super) fn is_kept_waiting(&self) -> bool {
+        let acks = self.stream.acks();
+        acks.is_some_and(|acks| !acks.unacknowledged && acks.probes < PROBES)
+            && self.stream.unacknowledged() > 0
+    }
+
+    /// Whether the peer's kernel has answered within `time`, or has no room for what is left. Bytes in flight at one
+    /// moment say nothing, because the peer may just have made room.
+    pub(super) fn is_answered(&self, time: Duration) -> bool {
+        let acks = self.stream.acks();
+        acks.is_some_and(|acks| acks.last <= time) || self.is_kept_waiting()
+    }
+
+    /// Makes the kernel probe the peer's machine. A connection that ends before a timer fires never pays for this.
+    pub(super) fn probe(&mut self, options: &Options) {
+        if !std::mem::replace(&mut self.pulse.is_probed, true) {
+            self.stream.probe_silent(options);
+        }
+    }
+
     /// Tells the engine, before it asks a silent peer for a sign of life, that the peer's kernel acknowledges what is sent.
-    /// The answer of a peer that only receives could come after this side has closed. It would then reset the connection,
-    /// with what the kernel still holds.
+    /// The answer of a peer that only receives could come after this side has closed. It would reset the connection, and
+    /// what our kernel still holds would be lost.
     pub(super) fn note_acks(&mut self, now: Instant) {
         if !self.engine.finds_silence(now) {
             return;
@@ -86,7 +102,7 @@ impl Connection {
             return;
         };
         // Probes for life are acknowledged, too, but say nothing about what is sent.
-        let last = match self.stream.unsent() > 0 {
+        let last = match self.stream.unacknowledged() > 0 {
             true => acks.last,
             false => acks.last.max(acks.sent),
         };
@@ -102,10 +118,8 @@ impl Session {
         let Link::Up(up) = &mut state.link else {
             return;
         };
-        if state.connecter.is_some() && !up.pulse.is_probed && up.engine.is_ready() {
-            // Probes start when a timer fires for the first time, so a short connection never pays for them.
-            up.pulse.is_probed = true;
-            up.stream.probe_silent(&self.options);
+        if state.connecter.is_some() && up.engine.is_ready() {
+            up.probe(&self.options);
         }
         let Some(asked) = up.engine.take_doubt() else {
             return;

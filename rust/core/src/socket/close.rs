@@ -33,8 +33,8 @@ impl Socket {
     /// Closes the socket, waits up to `timeout` (`None` = no limit) until its messages are delivered, and returns what
     /// was not delivered, and to whom. The time replaces LINGER: what is left when it is up is given up.
     ///
-    /// A message is delivered when the kernel has taken it and the connection does not break before the peer's kernel
-    /// has it; over inproc, when it is in the queue of the other socket. The report also has what earlier calls of
+    /// A message is delivered when the peer's kernel has it (TCP), when the kernel has taken it (other transports between
+    /// processes), or when it is in the queue of the other socket (inproc). The report also has what earlier calls of
     /// `disconnect` and `unbind` gave up, but not what was lost with connections before: [`stats`](Self::stats) counts
     /// that. Types that only send subscriptions have nothing to deliver. A later call returns the same report, also
     /// after [`close`](Self::close).
@@ -76,6 +76,14 @@ impl Core {
         }
         if begins || self.is_leaving() {
             self.complete_close();
+        }
+        let linger = match begins {
+            true => self.lock().options.linger,
+            false => linger.flatten(),
+        };
+        if let Some(at) = linger.and_then(|linger| clock::now().checked_add(linger)) {
+            // Connections that were left earlier may have been given more time.
+            self.registry.end_deliveries_by(at, self.socket_key());
         }
     }
 

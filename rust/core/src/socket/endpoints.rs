@@ -372,10 +372,15 @@ impl Core {
 
     /// Ends a bind or connect.
     pub(super) fn take_back(&self, state: &mut State, entry: Entry) {
-        if let What::Session(session) = &entry.what {
+        let session = match &entry.what {
+            What::Session(session) => Some(session.clone()),
+            _ => None,
+        };
+        self.release_entry(state, entry);
+        // Only now: a session that stops before it closes counts its messages as those of a peer that is gone.
+        if let Some(session) = session {
             session.disconnect();
         }
-        self.release_entry(state, entry);
     }
 
     /// The endpoint to which a bind to this text would have been resolved, if the text names one address.

@@ -108,14 +108,18 @@ impl Selector {
         numbers.map(|number| number.parse().unwrap()).collect()
     }
 
-    /// Waits until a descriptor is ready or the deadline passes. If a signal interrupts it, the result is empty.
+    /// Waits until a descriptor is ready or the deadline passes. A process that was stopped meanwhile finds the descriptors
+    /// that have become ready, even if the deadline has passed.
     pub(crate) fn wait(&self, events: &mut Events, deadline: Option<Instant>) -> io::Result<()> {
         events.raw.clear();
         super::pause(&[PollFd::new(&self.fd, PollFlags::IN)], deadline);
-        let timeout = super::time_until(deadline);
-        match epoll::wait(&self.fd, spare_capacity(&mut events.raw), timeout.as_ref()) {
-            Ok(_) | Err(Errno::INTR) => Ok(()),
-            Err(errno) => Err(errno.into()),
+        loop {
+            let timeout = super::time_until(deadline);
+            match epoll::wait(&self.fd, spare_capacity(&mut events.raw), timeout.as_ref()) {
+                Err(Errno::INTR) => {}
+                Ok(_) => return Ok(()),
+                Err(errno) => return Err(errno.into()),
+            }
         }
     }
 }
@@ -174,6 +178,11 @@ impl Events {
 
     pub(crate) fn clear(&mut self) {
         self.raw.clear();
+    }
+
+    /// Whether further descriptors may be ready.
+    pub(crate) fn is_full(&self) -> bool {
+        self.raw.len() == self.raw.capacity()
     }
 }
 

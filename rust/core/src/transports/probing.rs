@@ -1,7 +1,7 @@
 //! Probes of the kernel, which tell whether the machine of a silent peer of TCP still responds.
 
 use std::io;
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Duration;
 
 use socket2::{Protocol, SockRef, Socket, TcpKeepalive};
@@ -19,6 +19,9 @@ const KEEPALIVE_COUNT: u32 = 3;
 /// that died with a full receiver is detected.
 const BACKOFF_MAX: Duration = Duration::from_secs(3);
 
+/// The kernel's default maximum.
+const BACKOFF_USUAL: Duration = Duration::from_secs(120);
+
 /// Whether a connection made by this side gets its probes only when the session asks for them. A connection that ends
 /// after one message then saves the system calls.
 pub(super) fn is_probed_later(options: &Options) -> bool {
@@ -33,6 +36,13 @@ pub(super) fn probe_silent(socket: SockRef<'_>, options: &Options) {
         // This fails only if the connection has ended.
         let _ = probe(&socket, options, Protocol::TCP);
     }
+}
+
+/// Lifts the limit before a connection is closed that still has bytes for its peer. The kernel gives up a closed connection
+/// when its interval reaches the limit, which takes a few seconds if the peer has no room.
+pub(super) fn leave_to_kernel(socket: BorrowedFd<'_>) {
+    // Kernels that do not have this option had no limit.
+    let _ = stream::limit_backoff(socket, BACKOFF_USUAL);
 }
 
 /// Makes the kernel check whether the machine of a silent peer still responds. Silence before this call counts.

@@ -235,6 +235,9 @@ impl Stream {
     /// Closes the connection, although a forked child may have its descriptor. Such a child must not call this. The bytes
     /// that were written before still arrive, as after a drop.
     pub(crate) fn close(self) {
+        if self.is_remote() && self.unacknowledged() > 0 {
+            probing::leave_to_kernel(self.fd());
+        }
         stream::end(self.fd());
     }
 
@@ -243,14 +246,19 @@ impl Stream {
         self.layers.as_ref().map_or(0, |layers| layers.held())
     }
 
-    /// The number of bytes that a close could lose: those that the layers hold, and those that the kernel has accepted
-    /// but the peer's kernel has not acknowledged. None over ipc, where written bytes are available to the peer at once.
+    /// The number of bytes that a close could lose: those that the layers hold, and the
+    /// [unacknowledged](Self::unacknowledged) ones.
     pub(crate) fn unsent(&self) -> usize {
-        self.held()
-            + match self.peer {
-                Peer::Here => 0,
-                Peer::Ip(_) | Peer::Machine(_) => stream::unsent(self.fd()).unwrap_or(0),
-            }
+        self.held() + self.unacknowledged()
+    }
+
+    /// The number of bytes that the kernel has accepted but the peer's kernel has not acknowledged. None over ipc, where
+    /// written bytes are available to the peer at once.
+    pub(crate) fn unacknowledged(&self) -> usize {
+        match self.peer {
+            Peer::Here => 0,
+            Peer::Ip(_) | Peer::Machine(_) => stream::unsent(self.fd()).unwrap_or(0),
+        }
     }
 
     /// The peer's numeric IP address without port; `:uid:gid:pid` over ipc; elsewhere, the address as it is written.

@@ -49,7 +49,7 @@ pub struct Weather {
     pub piece: usize,
     /// How many bytes a direction of a connection carries at once.
     pub window: usize,
-    /// About how many bytes the hosts of new connections take for a program that does not read.
+    /// Roughly how many bytes the host of a new connection holds for a program that does not read.
     pub room: usize,
 }
 

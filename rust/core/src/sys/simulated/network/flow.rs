@@ -29,8 +29,8 @@ pub struct Stream {
     pub told_to: u64,
     /// How many of them may have arrived: all, unless the connection broke.
     pub arrived: u64,
-    /// When the program closed it, if the other host answered, and the kernel then discarded what had not arrived because the
-    /// other end sent something.
+    /// When the program closed it. Set only if the other host answered then, and the kernel later discarded what had not
+    /// arrived because the other end sent something.
     pub discarded: Option<Instant>,
 }
 
