@@ -67,15 +67,21 @@ def fill(socket, zmq):
         return sent
 
 
+def full(zmq, context, server):
+    """A PUSH whose peer, kernel and queue are full, and how much it has sent."""
+    push = context.socket(zmq.PUSH)
+    # So small a queue fits into the kernels as soon as the peer reads some.
+    push.sndhwm = 1
+    push.connect(server.endpoint)
+    server.accept()
+    return push, fill(push, zmq)
+
+
 @pytest.mark.parametrize("end", ["close", "disconnect"])
 def test_a_peer_that_does_not_read_may_still_send(zmq, server, end):
     """It sends a PING, a while after the last message left the queue, and then reads."""
     with zmq.Context() as context:
-        push = context.socket(zmq.PUSH)
-        push.sndhwm = 1
-        push.connect(server.endpoint)
-        server.accept()
-        sent = fill(push, zmq)
+        push, sent = full(zmq, context, server)
         if end == "close":
             push.close()
         else:
@@ -92,11 +98,7 @@ def test_a_peer_that_does_not_read_may_still_send(zmq, server, end):
 def test_close_waits_for_a_peer_that_reads_slowly(zmq, server):
     """Its report comes when the peer's kernel has everything."""
     with zmq.Context() as context:
-        push = context.socket(zmq.PUSH)
-        push.sndhwm = 1
-        push.connect(server.endpoint)
-        server.accept()
-        sent = fill(push, zmq)
+        push, sent = full(zmq, context, server)
         closing = Background(lambda: push.close(timeout=int(PATIENCE * 1000)))
         for _ in range(sent // 2):
             server.receive()
@@ -110,10 +112,7 @@ def test_close_waits_for_a_peer_that_reads_slowly(zmq, server):
 
 def test_linger_limits_the_wait_for_a_peer_that_does_not_read(zmq, server):
     with zmq.Context() as context:
-        push = context.socket(zmq.PUSH)
-        push.connect(server.endpoint)
-        server.accept()
-        fill(push, zmq)
+        push, _ = full(zmq, context, server)
         push.close(linger=200)
         start = time.monotonic()
     assert time.monotonic() - start < A_WHILE * 4
@@ -122,11 +121,7 @@ def test_linger_limits_the_wait_for_a_peer_that_does_not_read(zmq, server):
 def test_a_report_counts_what_the_peers_kernel_has_no_room_for(zmq, server):
     """Our kernel holds it, and discards it if the peer sends something after the close."""
     with zmq.Context() as context:
-        push = context.socket(zmq.PUSH)
-        push.sndhwm = 1
-        push.connect(server.endpoint)
-        server.accept()
-        sent = fill(push, zmq)
+        push, sent = full(zmq, context, server)
         for _ in range(sent // 2):
             server.receive()
         push.flush()
@@ -137,10 +132,7 @@ def test_a_report_counts_what_the_peers_kernel_has_no_room_for(zmq, server):
 @pytest.mark.parametrize("end", ["close", "option", "destroy"])
 def test_no_linger_ends_connections_that_disconnect_has_left(zmq, server, end):
     context = zmq.Context()
-    push = context.socket(zmq.PUSH)
-    push.connect(server.endpoint)
-    server.accept()
-    fill(push, zmq)
+    push, _ = full(zmq, context, server)
     push.disconnect(server.endpoint)
     if end == "close":
         push.close(linger=0)
