@@ -2150,6 +2150,11 @@ def log_segment(data: Buffer) -> tuple[str, int, int]:
 def log_peek(data: Buffer, position: int) -> tuple[int, int, int, int] | None:
     """The length, first offset, end and time of receipt of a frame; None if its header is not complete."""
 
+def log_next(
+    read: Callable[[int, int], Buffer], position: int, offset: int, size: int, end: int
+) -> tuple[int, int] | None:
+    """The position and first offset of the frame here, or after damage; `read` gets a position and a size."""
+
 def log_rows(
     data: Buffer,
     position: int,

@@ -331,8 +331,8 @@ fn lost_by_network(history: &History, lives: &BTreeMap<u16, &Life>, streams: &[&
     unread + given.values().map(lost).sum::<u64>()
 }
 
-/// Whether a ROUTER has messages of a peer whose name another peer has. What did not fit into that peer's queue was read from
-/// the wire, too, and is in no statistics.
+/// Whether a ROUTER has messages of a peer whose name another peer has. Its session has read more of them from the wire than
+/// fit into the queue, and no statistics have those.
 fn waits_for_a_name(life: &Life) -> bool {
     life.kind == SocketType::Router && !life.left && !life.crashed && life.queued > 0
 }

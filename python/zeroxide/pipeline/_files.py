@@ -10,6 +10,7 @@ A collector may be writing to the folder meanwhile: rows count once they are on 
 import os
 from collections.abc import Callable, Iterable, Iterator
 from datetime import UTC, datetime, timedelta
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from .. import _native
@@ -248,6 +249,8 @@ class FilesLog(Closing):
         segments = list(self._known.values())
         if len(segments) > 1 and segments[-1].size < HEADER:
             segments.pop()
+        for segment, following in pairwise(segments):
+            segment.until = following.first
         if not segments:
             raise CollectorError(f"{self.address} holds no log: there is no file *{SEGMENT} in it")
         return segments
@@ -369,19 +372,13 @@ class FilesLog(Closing):
 
     def _behind(self, segment: Segment, position: int, offset: int, end: int) -> tuple[int, int]:
         """The position after damage, and the offset there."""
-        after, behind = segment.size, end
         try:
             peeked = _native.log_peek(segment.read(position, HEADER), 0)
-            if peeked is not None and peeked[1] == offset:
-                after, behind = position + peeked[0], peeked[2]
-            elif peeked is not None and peeked[1] > offset:
-                after, behind = position, peeked[1]
         except ValueError:
-            found = segment.search(position + 8, offset)
-            if found is not None:
-                after = found
-                behind = next(segment.walk(found, offset)).first
-        return after, behind
+            peeked = None
+        if peeked is not None and peeked[1] == offset:
+            return position + peeked[0], peeked[2]
+        return segment.search(position, offset) or (segment.size, end)
 
 
 def _corrupt(segment: Segment, position: int, first: int, end: int, what: str) -> Refused:

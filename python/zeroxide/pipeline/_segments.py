@@ -21,9 +21,11 @@ INDEX = ".index"
 # The size of the fixed part of a segment's header, which has the log's id.
 BEGINNING = 48
 
-# The first bytes of a frame, the maximum size of its header, and where that says up to which
-# offset rows were on disk.
-MAGIC = b"ZXF1"
+# No log has as many rows.
+OFFSET_MAX = 1 << 62
+
+# The maximum size of the header of a frame, and where that says up to which offset rows were on
+# disk.
 HEADER = 512
 DURABLE = slice(72, 80)
 
@@ -87,6 +89,8 @@ class Segment:
         self.path = path
         self.size = size
         self.first = first
+        # The first offset of the next segment, if there is one.
+        self.until: int | None = None
         self.is_local: bool = filesystem.type_name == "local"
         self._modified = modified
         self._inode, self._changed = self._stat()
@@ -187,44 +191,40 @@ class Segment:
         return None
 
     def walk(self, position: int, offset: int) -> Iterator[Frame]:
-        """The frames from this one on; damaged ones are skipped."""
+        """The frames from this one on, which begins with `offset`; damaged ones are skipped."""
+        is_found = False
         while position < self.size:
+            header = self.read(position, HEADER, self._ahead)
             try:
-                header = self.read(position, HEADER, self._ahead)
                 peeked = _native.log_peek(header, 0)
+                is_next = peeked is None or peeked[1] == offset
             except ValueError:
-                after = self.search(position + 8, offset)
+                is_next = False
+            if not is_next:
+                after = self.search(position, offset)
                 if after is None:
                     return
-                position = after
+                position, offset = after
+                is_found = True
                 continue
             if peeked is None or position + peeked[0] > self.size:
                 return
             length, first, offset, received = peeked
-            durable = int.from_bytes(header[DURABLE], "little")
+            # The first frame after damage may be a value that looks like one.
+            durable = 0 if is_found else int.from_bytes(header[DURABLE], "little")
+            is_found = False
             yield Frame(position, length, first, offset, received, durable)
             position += length
 
-    def search(self, position: int, offset: int) -> int | None:
-        """The next position of a frame with `offset` or a later one."""
-        while position < self.size:
-            window = bytes(self.read(position, 1 << 20))
-            at = window.find(MAGIC)
-            while at >= 0:
-                if (position + at) % 8 == 0 and self._is_frame(window[at:], position + at, offset):
-                    return position + at
-                at = window.find(MAGIC, at + 1)
-            position += max(len(window) - HEADER, 8) // 8 * 8
-        return None
+    def search(self, position: int, offset: int) -> tuple[int, int] | None:
+        """The position and the first offset of the next frame after damage at a position.
 
-    def _is_frame(self, window: bytes, position: int, offset: int) -> bool:
-        if len(window) < HEADER:
-            window = bytes(self.read(position, HEADER))
-        try:
-            peeked = _native.log_peek(window, 0)
-        except ValueError:
-            return False
-        return peeked is not None and peeked[1] >= offset
+        Args:
+            position: The position of the damage.
+            offset: The offset that is expected there.
+        """
+        end = OFFSET_MAX if self.until is None else self.until
+        return _native.log_next(self.read, position, offset, self.size, end)
 
     def _kept(self) -> Index | None:
         """The index next to an archived segment."""

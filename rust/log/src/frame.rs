@@ -188,6 +188,12 @@ impl Header {
         })
     }
 
+    /// The length and the number of rows that a header states, whether or not it is damaged.
+    pub fn claims(bytes: &[u8]) -> Option<(u64, u64)> {
+        let fixed = bytes.first_chunk::<FIXED>()?;
+        Some((u64::from(u32_at(fixed, 8)), u64::from(u32_at(fixed, 84))))
+    }
+
     /// Whether the bytes after the header match its checksum.
     pub fn fits(&self, frame: &[u8]) -> bool {
         let body = frame.get(self.header_length..self.length);

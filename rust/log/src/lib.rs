@@ -58,7 +58,7 @@ pub use log::{Hold, Log, LogConfig, MAX_NAMES, Publication, Trimmed};
 pub use prepared::Prepared;
 pub use reader::{Packed, Reader};
 pub use recovery::Recovery;
-pub use segment::{LogId, SegmentInfo};
+pub use segment::{LogId, ReadAt, SegmentInfo, next_frame};
 pub use shared::{Syncer, Written};
 pub use table::{Table, TableError};
 

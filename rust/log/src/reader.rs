@@ -9,7 +9,7 @@ use bytes::Bytes;
 use crate::error::LogError;
 use crate::frame::{Header, Stored};
 use crate::generations::Generations;
-use crate::segment::{LogId, Segment, Step, Walk};
+use crate::segment::{LogId, Segment, Step};
 use crate::shared::Shared;
 
 /// The minimum and maximum number of bytes that a fetch reads from a file at once.
@@ -210,7 +210,7 @@ impl Found {
         let Range { start, end } = within;
         let file = segment.open()?;
         let (position, offset) = segment.locate(&file, start);
-        let mut walk = Walk::new(&file, position, offset, segment.bytes());
+        let mut walk = segment.walk(&file, position, offset);
         let failed = |error: io::Error| LogError::from_io("read", &segment.path, error);
         while self.next < end {
             let most = (self.max_bytes.saturating_sub(self.bytes)).clamp(READ_LEAST, READ_MOST);

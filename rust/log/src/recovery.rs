@@ -325,7 +325,7 @@ fn segment_files(
                 recovery
                     .notes
                     .push(format!("{}: {DAMAGED}", path.display()));
-                (None, 48)
+                (None, beginning_len())
             }
         };
         let known = id.or_else(|| files.iter().find_map(|file| file.id));
@@ -420,7 +420,7 @@ impl Rebuilt {
             return Ok(make(Some(*latest)));
         }
         let mut latest = None;
-        let mut walk = Walk::new(&file.file, file.start, file.first, file.bytes);
+        let mut walk = Walk::new(&file.file, file.start, file.first, file.bytes).until(end);
         while let Some(step) = walk
             .next_frame()
             .map_err(|error| LogError::from_io("read", &file.path, error))?

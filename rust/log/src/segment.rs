@@ -14,6 +14,7 @@ use crate::private;
 mod tests;
 mod walk;
 
+pub use walk::{ReadAt, next_frame};
 pub(crate) use walk::{Step, Walk};
 
 const SEGMENT_MAGIC: [u8; 8] = *b"ZXLOG\r\n\x01";
@@ -295,6 +296,15 @@ impl Segment {
         self.index().bytes
     }
 
+    /// Walks over the complete frames, from the one at `position`, which begins with `offset`.
+    pub fn walk<'a>(&self, file: &'a File, position: u64, offset: u64) -> Walk<'a> {
+        let (bytes, end) = {
+            let index = self.index();
+            (index.bytes, index.end)
+        };
+        Walk::new(file, position, offset, bytes).until(end)
+    }
+
     /// The position to start from in search of `offset`, and the offset there.
     pub fn locate(&self, file: &File, offset: u64) -> (u64, u64) {
         self.walk_once(file);
@@ -325,7 +335,7 @@ impl Segment {
     /// The position of the row with this offset: interpolated within its frame, as if all its rows had the same size.
     pub fn position_of(&self, file: &File, offset: u64) -> io::Result<u64> {
         let (position, first) = self.locate(file, offset);
-        let mut walk = Walk::new(file, position, first, self.bytes());
+        let mut walk = self.walk(file, position, first);
         while let Some(step) = walk.next_frame()? {
             if let Step::Frame { position, header } = step
                 && header.end() > offset
@@ -350,7 +360,7 @@ impl Segment {
             });
             (start, first, index.bytes, index.end)
         };
-        let mut walk = Walk::new(file, start, first, bytes);
+        let mut walk = Walk::new(file, start, first, bytes).until(end);
         while let Some(step) = walk.next_frame()? {
             if let Step::Frame {
                 position: at,
@@ -382,7 +392,7 @@ impl Segment {
                 None => (self.start, self.first),
             }
         };
-        let mut walk = Walk::new(&file, position, offset, self.bytes());
+        let mut walk = self.walk(&file, position, offset);
         while let Some(step) = walk
             .next_frame()
             .map_err(|error| LogError::from_io("read", &self.path, error))?
@@ -413,7 +423,7 @@ impl Segment {
             latest: None,
             marks: Some(Vec::new()),
         };
-        let mut walk = Walk::new(file, self.start, self.first, bytes);
+        let mut walk = Walk::new(file, self.start, self.first, bytes).until(end);
         loop {
             match walk.next_frame() {
                 Ok(Some(Step::Frame { position, header })) => found.add(position, &header),

@@ -46,11 +46,23 @@ fn put(frame: &mut [u8], at: usize, number: u64) {
 
 /// A frame of another log, with these offsets.
 fn forged(first: u64, durable: u64) -> Vec<u8> {
+    forged_by(first, durable, |log| {
+        log.append(&origin("victim", 0), &batch(b"forged")).unwrap();
+    })
+}
+
+/// The same without rows: it says that a producer has begun.
+fn forged_epoch(first: u64) -> Vec<u8> {
+    forged_by(first, 0, |log| log.begin_epoch("victim", 9, 1).unwrap())
+}
+
+fn forged_by(first: u64, durable: u64, write: impl FnOnce(&mut Log)) -> Vec<u8> {
     let folder = folder();
     let mut log = open(folder.path());
-    log.append(&origin("victim", 0), &batch(b"forged")).unwrap();
-    log.sync().unwrap();
-    let mut frame = log.reader().fetch(0, 1, 1).unwrap()[0].bytes.to_vec();
+    write(&mut log);
+    log.close().unwrap();
+    let bytes = fs::read(segment(folder.path())).unwrap();
+    let mut frame = bytes[positions(&bytes)[0]..].to_vec();
     put(&mut frame, 24, first);
     put(&mut frame, 72, durable);
     let header = u32::from_le_bytes(frame[12..16].try_into().unwrap()) as usize;
@@ -129,7 +141,15 @@ fn check(folder: &Path, what: &str) {
 
 #[test]
 fn a_value_that_is_a_frame_does_not_hide_the_rows_after_it() {
-    for first in [FORGED + 2, ROWS, 50, 1 << 61, (1 << 62) - 1] {
+    for first in [
+        FORGED,
+        FORGED + 1,
+        FORGED + 2,
+        ROWS,
+        50,
+        1 << 61,
+        (1 << 62) - 1,
+    ] {
         for durable in [0, first] {
             let one = forged(first, durable);
             let two = [one.clone(), forged(first + 1, durable)].concat();
@@ -146,6 +166,82 @@ fn a_value_that_is_a_frame_does_not_hide_the_rows_after_it() {
             }
         }
     }
+}
+
+#[test]
+fn a_value_that_is_a_frame_without_rows_begins_no_producer() {
+    for first in [FORGED, FORGED + 1] {
+        let one = forged_epoch(first);
+        for value in [one.clone(), [one.clone(), forged(first, 0)].concat()] {
+            for byte in [9, 25, 50] {
+                let folder = written(&value);
+                flip(folder.path(), |frames| frames[FORGED as usize] + byte);
+                check(
+                    folder.path(),
+                    &format!("{} from {first}, byte {byte}", value.len()),
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn damage_to_a_frame_without_rows_costs_no_rows() {
+    let folder = folder();
+    let mut log = open(folder.path());
+    log.append(&origin("p", 0), &batch(b"zero")).unwrap();
+    log.begin_epoch("q", 3, 1).unwrap();
+    log.append(&origin("p", 1), &batch(b"one")).unwrap();
+    log.close().unwrap();
+    flip(folder.path(), |frames| frames[1] + 50);
+    let log = open(folder.path());
+    assert_eq!(
+        (log.next(), log.epoch("p"), log.epoch("q")),
+        (2, Some(7), None)
+    );
+    let frames = log.reader().fetch(1, 2, 1).unwrap();
+    assert_eq!(frames[0].batch.value(0), b"one");
+}
+
+#[test]
+fn a_producer_that_began_just_after_damage_is_known() {
+    for rows_follow in [true, false] {
+        let folder = folder();
+        let mut log = open(folder.path());
+        log.append(&origin("p", 0), &batch(b"zero")).unwrap();
+        log.append(&origin("p", 1), &batch(b"one")).unwrap();
+        log.begin_epoch("q", 3, 1).unwrap();
+        log.begin_epoch("r", 4, 1).unwrap();
+        if rows_follow {
+            log.append(&origin("p", 2), &batch(b"two")).unwrap();
+        }
+        log.close().unwrap();
+        flip(folder.path(), |frames| frames[1] + 50);
+        let log = open(folder.path());
+        assert_eq!(log.recovery().damaged, vec![1..2; 1], "{rows_follow}");
+        assert_eq!(log.epoch("q"), Some(3), "{rows_follow}");
+        assert_eq!(log.epoch("r"), Some(4), "{rows_follow}");
+        assert_eq!(log.next(), 2 + u64::from(rows_follow));
+    }
+}
+
+#[test]
+fn a_sealed_segment_has_no_rows_beyond_its_end() {
+    let folder = folder();
+    let mut log = open(folder.path());
+    log.append(&origin("p", 0), &batch(b"zero")).unwrap();
+    log.append(&origin("p", 1), &batch(&forged(2, 0))).unwrap();
+    log.seal().unwrap();
+    log.append(&origin("p", 2), &batch(b"two")).unwrap();
+    log.close().unwrap();
+    flip(folder.path(), |frames| frames[1] + 9);
+    // Without it, recovery reads the headers of all segments.
+    fs::remove_file(folder.path().join("snapshot")).unwrap();
+    let log = open(folder.path());
+    assert_eq!(log.recovery().damaged, vec![1..2; 1]);
+    assert_eq!((log.next(), log.epoch("victim")), (3, None));
+    let frames = log.reader().fetch(2, 3, 1).unwrap();
+    assert_eq!(frames[0].batch.value(0), b"two");
 }
 
 #[test]

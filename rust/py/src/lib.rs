@@ -91,7 +91,7 @@ pub mod _native {
     #[pymodule_export]
     use super::pipeline::collector::Collector;
     #[pymodule_export]
-    use super::pipeline::files::{log_peek, log_rows, log_segment};
+    use super::pipeline::files::{log_next, log_peek, log_rows, log_segment};
     #[pymodule_export]
     use super::pipeline::follow::Follow;
     #[pymodule_export]

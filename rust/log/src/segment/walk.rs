@@ -1,5 +1,6 @@
 //! Walks from frame to frame of a segment, and past damage.
 
+use std::cmp::Ordering;
 use std::io;
 
 use bytes::Bytes;
@@ -22,9 +23,18 @@ pub(crate) enum Step {
     },
 }
 
+/// The bytes of a segment: its file, or another place that has them.
+pub trait ReadAt {
+    /// Up to `length` bytes from `position` on; fewer only if the segment ends earlier.
+    ///
+    /// # Errors
+    /// The system's errors.
+    fn bytes_at(&self, position: u64, length: usize) -> io::Result<Bytes>;
+}
+
 /// Walks from header to header.
 pub(crate) struct Walk<'a> {
-    file: &'a File,
+    file: &'a dyn ReadAt,
     position: u64,
     /// The expected next offset.
     offset: u64,
@@ -52,7 +62,7 @@ const SEARCH_WINDOW: usize = 1 << 20;
 
 impl<'a> Walk<'a> {
     /// Walks from the frame at `position`, which begins with `offset`, to the end of `bytes`.
-    pub fn new(file: &'a File, position: u64, offset: u64, bytes: u64) -> Walk<'a> {
+    pub fn new(file: &'a dyn ReadAt, position: u64, offset: u64, bytes: u64) -> Walk<'a> {
         Walk {
             file,
             position,
@@ -61,6 +71,12 @@ impl<'a> Walk<'a> {
             most: offset.saturating_add(bytes.saturating_sub(position) / ROW_LEAST),
             window: Window::default(),
         }
+    }
+
+    /// The same, in a segment whose rows end before the offset `end`.
+    pub fn until(mut self, end: u64) -> Walk<'a> {
+        self.most = self.most.min(end);
+        self
     }
 
     /// The expected next offset.
@@ -111,7 +127,7 @@ impl<'a> Walk<'a> {
             return Ok(Some(Step::Frame { position, header }));
         }
         let first = self.offset;
-        let next = self.search(from)?;
+        let next = self.search(position, from)?;
         self.position = next.map_or(self.bytes, |(next, _)| next);
         let end = next.map(|(_, offset)| offset);
         self.offset = end.unwrap_or(first);
@@ -143,13 +159,15 @@ impl<'a> Walk<'a> {
         })
     }
 
-    /// Searches for the next frame after damage. Returns its position and its first offset.
+    /// Searches for the next frame after the damage at `damaged`, from `from` on. Returns its position and its first offset.
     ///
     /// A row's value can be a frame, with any offset and with right checksums. Inside damage, it looks like a frame of the
-    /// log. But offsets rise from frame to frame, so what looks like a frame is none if a later frame has a lower offset.
-    fn search(&mut self, from: u64) -> io::Result<Option<(u64, u64)>> {
+    /// log. But offsets rise from frame to frame, so what looks like a frame is none if a later frame has an offset below its
+    /// end. And damage costs at least one row, except in a frame that says that it has none.
+    fn search(&mut self, damaged: u64, from: u64) -> io::Result<Option<(u64, u64)>> {
         let mut end = self.bytes;
-        let (mut found, mut torn) = (None::<(u64, u64)>, None);
+        let claims = self.claims(damaged)?;
+        let (mut found, mut torn) = (None::<(u64, Header)>, None);
         let mut wrong = 0;
         let mut position = from.next_multiple_of(8);
         while position < end {
@@ -171,7 +189,7 @@ impl<'a> Walk<'a> {
                     continue;
                 };
                 let first = header.first_offset;
-                let may_follow = first >= self.offset && header.end() <= self.most;
+                let may_follow = self.may_follow(claims, here, &header);
                 let length = header.length as u64;
                 let is_whole = wrong < WRONG_MOST && header.fits(&self.frame(here, &header, 0)?);
                 if !is_whole {
@@ -179,12 +197,13 @@ impl<'a> Walk<'a> {
                     torn = torn.or(may_follow.then_some((here, first)));
                     continue;
                 }
-                if may_follow && found.is_none_or(|(_, lowest)| first < lowest) {
-                    found = Some((here, first));
+                let is_lower = |found: &(u64, Header)| first < found.1.end();
+                if may_follow && first == self.offset {
+                    return Ok(Some((here, first)));
+                }
+                if may_follow && found.as_ref().is_none_or(is_lower) {
+                    found = Some((here, header));
                     end = end.min(from.saturating_add(SEARCH_MOST));
-                    if first == self.offset {
-                        return Ok(found);
-                    }
                 }
                 // Values of this frame are not looked at.
                 at = at.max(usize::try_from(here + length - position).unwrap_or(usize::MAX));
@@ -192,7 +211,30 @@ impl<'a> Walk<'a> {
             }
             position += at.max(8) as u64;
         }
-        Ok(found.or(torn))
+        Ok(found
+            .map(|(here, header)| (here, header.first_offset))
+            .or(torn))
+    }
+
+    /// Where the damaged frame at `position` says that it ends, and how many rows it says that it has.
+    fn claims(&mut self, position: u64) -> io::Result<Option<(u64, u64)>> {
+        let window = &mut self.window;
+        let fixed = window.get(self.file, position, FIXED, FIXED, self.bytes)?;
+        let claims = Header::claims(&fixed);
+        Ok(claims.map(|(length, rows)| (position + length, rows)))
+    }
+
+    /// Whether a frame can be the next one after a damaged one. If either has no rows, offsets do not tell. Then the frame
+    /// must be where the damaged one says that it ends.
+    fn may_follow(&self, claims: Option<(u64, u64)>, position: u64, header: &Header) -> bool {
+        let rows = claims.and_then(|(end, rows)| (end == position).then_some(rows));
+        let has_place = match (header.first_offset.cmp(&self.offset), header.span) {
+            (Ordering::Less, _) => false,
+            (Ordering::Equal, _) => rows == Some(0),
+            (Ordering::Greater, 0) => rows.is_some(),
+            (Ordering::Greater, _) => true,
+        };
+        has_place && header.end() <= self.most
     }
 }
 
@@ -208,7 +250,7 @@ impl Window {
     /// reads `ahead` bytes at once.
     fn get(
         &mut self,
-        file: &File,
+        file: &dyn ReadAt,
         position: u64,
         length: usize,
         ahead: usize,
@@ -225,23 +267,45 @@ impl Window {
         {
             return Ok(self.bytes.slice(offset..));
         }
-        self.bytes = read_at(file, position, length.max(ahead.min(there)))?;
+        self.bytes = file.bytes_at(position, length.max(ahead.min(there)))?;
         self.start = position;
         Ok(self.bytes.clone())
     }
 }
 
-/// Reads up to `length` bytes from `position` on; fewer if the file ends earlier.
-fn read_at(file: &File, position: u64, length: usize) -> io::Result<Bytes> {
-    let mut bytes = Vec::with_capacity(length);
-    while bytes.len() < length {
-        let at = position + bytes.len() as u64;
-        match disk::read_more(file, &mut bytes, at) {
-            Ok(0) => break,
-            Err(error) if error.kind() != io::ErrorKind::Interrupted => return Err(error),
-            _ => {}
+impl ReadAt for File {
+    fn bytes_at(&self, position: u64, length: usize) -> io::Result<Bytes> {
+        let mut bytes = Vec::with_capacity(length);
+        while bytes.len() < length {
+            let at = position + bytes.len() as u64;
+            match disk::read_more(self, &mut bytes, at) {
+                Ok(0) => break,
+                Err(error) if error.kind() != io::ErrorKind::Interrupted => return Err(error),
+                _ => {}
+            }
         }
+        bytes.truncate(length);
+        Ok(Bytes::from(bytes))
     }
-    bytes.truncate(length);
-    Ok(Bytes::from(bytes))
+}
+
+/// The position and the first offset of the next frame in the first `bytes` bytes of a segment, whose rows end before the
+/// offset `end`. It is the frame at `position` if that one is in order and begins with `offset`, and otherwise the next one
+/// after damage; None if there is none.
+///
+/// # Errors
+/// The errors of `segment`.
+pub fn next_frame(
+    segment: &dyn ReadAt,
+    position: u64,
+    offset: u64,
+    bytes: u64,
+    end: u64,
+) -> io::Result<Option<(u64, u64)>> {
+    let mut walk = Walk::new(segment, position, offset, bytes).until(end);
+    Ok(match walk.next_frame()? {
+        Some(Step::Frame { position, header }) => Some((position, header.first_offset)),
+        Some(Step::Damage { end, .. }) => end.map(|end| (walk.position(), end)),
+        None => None,
+    })
 }

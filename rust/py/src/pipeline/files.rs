@@ -1,10 +1,12 @@
 //! Parses the contents of a log's files, for `_files.py` and `_segments.py` in `python/zeroxide/pipeline`, which read them
 //! from any file system.
 
+use std::io;
+
 use bytes::Bytes;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use zeroxide_log::{FrameInfo, SegmentInfo, Stored, Table, fetched_schema};
+use zeroxide_log::{FrameInfo, ReadAt, SegmentInfo, Stored, Table, fetched_schema, next_frame};
 use zeroxide_pipeline::reader::hex;
 
 use crate::arrow::ArrowTable;
@@ -35,6 +37,36 @@ pub(crate) fn log_peek(data: &Bound<'_, PyAny>, position: usize) -> PyResult<Opt
             info.origin.receive_time,
         )
     }))
+}
+
+#[doc = text!(log_next)]
+#[pyfunction]
+pub(crate) fn log_next(
+    py: Python<'_>,
+    read: Py<PyAny>,
+    position: u64,
+    offset: u64,
+    size: u64,
+    end: u64,
+) -> PyResult<Option<(u64, u64)>> {
+    let segment = Opened(read);
+    py.detach(|| next_frame(&segment, position, offset, size, end))
+        .map_err(|error| error.downcast::<PyErr>().unwrap_or_else(PyErr::from))
+}
+
+/// A file that Python reads: a function of a position and a number of bytes.
+struct Opened(Py<PyAny>);
+
+impl ReadAt for Opened {
+    fn bytes_at(&self, position: u64, length: usize) -> io::Result<Bytes> {
+        Python::attach(|py| {
+            let data = self.0.bind(py).call1((position, length))?;
+            with_contiguous(&data, |bytes| {
+                Bytes::copy_from_slice(&bytes[..length.min(bytes.len())])
+            })
+        })
+        .map_err(io::Error::other::<PyErr>)
+    }
 }
 
 #[doc = text!(log_rows)]
