@@ -174,6 +174,43 @@ def test_a_process_that_was_stopped_reads_before_it_judges_its_peers(zmq, contex
             program.kill()
 
 
+def test_a_process_that_was_stopped_reads_from_all_of_its_peers_before_it_judges_them(zmq, context):
+    """They are more than one turn of an I/O thread takes."""
+    script = """
+        import zeroxide as zmq
+        pull = zmq.Context().socket(zmq.PULL)
+        pull.rcvtimeo = 5000
+        pull.bind("tcp://127.0.0.1:*")
+        print(pull.last_endpoint.decode(), flush=True)
+        while True:
+            print(pull.recv().decode(), flush=True)
+    """
+    peers = 600
+    command = [sys.executable, "-c", textwrap.dedent(script)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as program:
+        try:
+            endpoint = program.stdout.readline().strip()
+            sockets = [context.socket(zmq.PUSH) for _ in range(peers)]
+            for socket in sockets:
+                socket.heartbeat_ivl = 100
+                socket.heartbeat_ttl = 300
+                socket.connect(endpoint)
+                socket.send(b"first")
+            for _ in sockets:
+                assert program.stdout.readline() == "first\n"
+            # Until PINGs have told how long the peers may be silent.
+            time.sleep(0.2)
+            program.send_signal(signal.SIGSTOP)
+            for number, socket in enumerate(sockets):
+                socket.send(b"%d" % number)
+            time.sleep(1)
+            program.send_signal(signal.SIGCONT)
+            arrived = [program.stdout.readline().strip() for _ in sockets]
+            assert sorted(arrived) == sorted(map(str, range(peers)))
+        finally:
+            program.kill()
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("module", "end"),

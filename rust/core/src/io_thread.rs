@@ -84,9 +84,6 @@ pub(crate) fn spawn(settings: ThreadSettings) -> Result<(IoHandle, JoinHandle<()
     Ok((handle, thread))
 }
 
-/// The number of turns in a row for which timers wait for descriptors.
-const POSTPONED_MAX: usize = 64;
-
 /// The mailbox's own key among the tokens.
 const MAILBOX: u64 = u64::MAX;
 
@@ -111,7 +108,6 @@ fn end(mailbox: &Mailbox, io: &mut Reactor) {
 fn run(mailbox: &Mailbox, io: &mut Reactor) {
     let mut events = Events::with_capacity(256);
     let mut stopped = false;
-    let mut postponed = 0;
     loop {
         wait(mailbox, io, &mut events);
         for event in events.iter() {
@@ -134,15 +130,8 @@ fn run(mailbox: &Mailbox, io: &mut Reactor) {
         if stopped {
             return;
         }
-        // A timer may judge a peer by its silence, so what has arrived comes first. After a process was stopped, there may be
-        // more of it than one turn takes.
-        if events.is_full() && postponed < POSTPONED_MAX {
-            postponed += 1;
-        } else {
-            postponed = 0;
-            for token in io.take_due() {
-                dispatch(io, token, |handler, io| handler.on_timeout(io));
-            }
+        for token in io.take_due() {
+            dispatch(io, token, |handler, io| handler.on_timeout(io));
         }
         for token in io.take_deferred() {
             dispatch(io, token, |handler, io| handler.on_wake(io));

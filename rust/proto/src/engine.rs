@@ -423,6 +423,21 @@ impl Engine {
         self.close(reason);
     }
 
+    /// Whether [`handle_timeout`](Engine::handle_timeout) would judge the peer by its silence. The driver then reads first:
+    /// after the process was stopped, the timers may come before what has arrived.
+    pub fn judges(&self, now: Instant) -> bool {
+        match self.state {
+            State::Closed => false,
+            State::Traffic => {
+                self.dry
+                    && (self.heartbeat.is_expired(now)
+                        || self.watch.is_silent(now)
+                        || self.stall.poll_timeout().is_some_and(|at| at <= now))
+            }
+            _ => self.handshake_deadline.is_some_and(|at| at <= now),
+        }
+    }
+
     /// Whether the peer has been silent for [`EngineConfig::watch_ivl`], and a check is due.
     pub fn finds_silence(&self, now: Instant) -> bool {
         self.watch.is_silent(now)

@@ -178,14 +178,14 @@ impl Session {
         }
     }
 
-    /// Reads what has arrived, before a timer judges a lent connection by its silence. The thread that has the loan may
-    /// not have read it yet.
+    /// Reads what has arrived, before a timer judges a connection by its silence. After the process was stopped, the timer
+    /// may come first. A thread that has the connection as a loan may not have read either.
     pub(super) fn catch_up(&self, state: &mut State, now: Instant) {
         let Link::Up(up) = &state.link else {
             return;
         };
         let is_due = up.engine.poll_timeout().is_some_and(|at| at <= now);
-        if is_due && up.driver.is_lent() {
+        if is_due && (up.driver.is_lent() || up.engine.judges(now)) {
             self.read_up(state, now);
         }
     }

@@ -179,11 +179,6 @@ impl Events {
     pub(crate) fn clear(&mut self) {
         self.raw.clear();
     }
-
-    /// Whether further descriptors may be ready.
-    pub(crate) fn is_full(&self) -> bool {
-        self.raw.len() == self.raw.capacity()
-    }
 }
 
 #[cfg(test)]

@@ -95,6 +95,12 @@ impl Heartbeat {
         }
     }
 
+    /// Whether the peer has been silent for too long.
+    pub(super) fn is_expired(&self, now: Instant) -> bool {
+        let ttl = self.ttl.map(|(deadline, _)| deadline);
+        earlier(self.timeout, ttl).is_some_and(|deadline| deadline <= now)
+    }
+
     /// When [`handle_timeout`](Heartbeat::handle_timeout) is due.
     pub(super) fn poll_timeout(&self) -> Option<Instant> {
         let ttl = self.ttl.map(|(deadline, _)| deadline);
