@@ -29,6 +29,7 @@ class FakeCollector:
     clients: int = 0
     fails: bool = False
     refuses: list = field(default_factory=list)
+    most_attempts: int = 65_536
 
     def stage(self, query, batch, partition, attempt, part, record_batch):
         if self.fails:
@@ -60,6 +61,7 @@ class FakeCollector:
     def abort(self, query, batch, attempts):
         if self.fails:
             raise ConnectionError("no peer there")
+        assert len(attempts) <= self.most_attempts
         for attempt in attempts:
             self.staged[query, batch].pop(attempt)
 
@@ -248,6 +250,15 @@ def test_abort_discards_staged_rows(collector, task):
     # The error about an unavailable collector does not hide the reason of the failure.
     collector.fails = True
     write.abort([sent], 0)
+
+
+def test_many_attempts_are_discarded_in_several_requests(collector, task, monkeypatch):
+    monkeypatch.setattr(transactions, "ATTEMPTS", 2)
+    collector.most_attempts = 2
+    write = stream_writer()
+    sent = [write.write(iter([batch(value=["a"])])) for _ in range(5)]
+    write.abort(sent, 0)
+    assert not collector.staged["q", 0]
 
 
 def test_columns(collector, task):

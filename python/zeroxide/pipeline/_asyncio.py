@@ -769,7 +769,8 @@ class AsyncClient:
         Args:
             query: As it was given to `stage`.
             batch: As it was given to `stage`.
-            parts: (partition, attempt, number of parts) of the attempts that count.
+            parts: (partition, attempt, number of parts) of the attempts that count, at most
+                65,536.
 
         Returns:
             The offsets of the rows.
@@ -784,8 +785,8 @@ class AsyncClient:
         Args:
             query: As it was given to `stage`.
             batch: As it was given to `stage`.
-            attempts: (partition, attempt) of those to forget. Default: None, all of the
-                batch.
+            attempts: (partition, attempt) of those to forget, at most 65,536. Default: None,
+                all of the batch.
         """
         await self._threads.run(self._client.abort, query, batch, attempts)
 

@@ -454,7 +454,7 @@ class Client(_native.Client, Closing):
             query: As it was given to `stage`.
             batch: As it was given to `stage`.
             parts: (partition, attempt, number of parts) of the attempts that count, in the
-                order of their rows in the log.
+                order of their rows in the log. At most 65,536.
 
         Returns:
             The offsets of the rows.
@@ -474,8 +474,8 @@ class Client(_native.Client, Closing):
         Args:
             query: As it was given to `stage`.
             batch: As it was given to `stage`.
-            attempts: (partition, attempt) of those to forget. Default: None, all of the
-                batch.
+            attempts: (partition, attempt) of those to forget, at most 65,536. Default: None,
+                all of the batch.
 
         Raises:
             Refused: With the code ``invalid`` if the batch is published.

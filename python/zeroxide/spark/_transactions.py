@@ -49,6 +49,9 @@ TRIES = 3
 # The wait before a collector that refused a request temporarily is asked again.
 PAUSE_S = 0.5
 
+# The most attempts that a collector takes in one request.
+ATTEMPTS = 65_536
+
 # The batch of a write without a number. It is never repeated, so the log may forget the oldest of them (see rust/log).
 ONLY_BATCH = 2**63 - 1
 
@@ -176,7 +179,9 @@ class _Stager(Writer):
             client = connect(self.options)
             try:
                 attempts = [(task.partition, task.attempt) for task in staged]
-                client.abort(staged[0].query, staged[0].batch, attempts)
+                for start in range(0, len(attempts), ATTEMPTS):
+                    some = attempts[start : start + ATTEMPTS]
+                    client.abort(staged[0].query, staged[0].batch, some)
             finally:
                 client.close()
         except Exception as error:  # the write has already failed for another reason

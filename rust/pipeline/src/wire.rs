@@ -70,6 +70,9 @@ pub const NAME_MAX: usize = 255;
 /// The maximum number of bytes of a text for people; longer ones are cut.
 pub const TEXT_MAX: usize = 4096;
 
+/// The maximum number of attempts that one request publishes or aborts.
+pub const ATTEMPTS_MAX: usize = 65_536;
+
 /// The maximum number of topics in one fetch.
 pub const TOPICS_MAX: usize = 1024;
 
@@ -224,7 +227,7 @@ pub enum Request {
         query: String,
         /// The batch of that query.
         batch: u64,
-        /// The attempts, in the order of their rows in the log.
+        /// The attempts, in the order of their rows in the log; at most [`ATTEMPTS_MAX`].
         won: Vec<Won>,
     },
     /// Discards staged rows.
@@ -233,7 +236,7 @@ pub enum Request {
         query: String,
         /// The batch of that query.
         batch: u64,
-        /// The attempts; empty = the whole batch.
+        /// The attempts, at most [`ATTEMPTS_MAX`]; empty = the whole batch.
         attempts: Vec<Attempt>,
     },
     /// Requests counters.
@@ -422,6 +425,12 @@ pub enum What {
     /// More topics or frames than allowed.
     #[error("more topics or frames than one message may have")]
     Many,
+    /// More attempts than allowed.
+    #[error(
+        "a request to publish or abort a batch names more than {ATTEMPTS_MAX} attempts: write the batch with fewer tasks, \
+         and abort it with several requests, or as a whole with one that names no attempt"
+    )]
+    Attempts,
     /// The number of frames does not match the kind.
     #[error("a message has more or fewer frames than its kind")]
     Frames,

@@ -1,7 +1,7 @@
 //! Prepares large transactions on a thread of its own. Their rows are written and synced to a separate segment while
 //! other writers append, and the serving thread only has to adopt the file.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -162,6 +162,7 @@ impl Publishing {
     /// requests.
     pub fn cancel(&self, of: &BatchOf, attempts: &[Attempt]) {
         let mut waiting = lock(&self.waiting);
+        let attempts: HashSet<&Attempt> = attempts.iter().collect();
         let is_meant = |pending: &Pending| {
             let mut own = pending.attempts.iter();
             attempts.is_empty() || own.any(|attempt| attempts.contains(attempt))

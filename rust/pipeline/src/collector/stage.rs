@@ -332,6 +332,7 @@ impl Stage {
     /// Discards these attempts, or the whole batch if the list is empty.
     pub fn abort(&mut self, of: &BatchOf, attempts: &[Attempt]) {
         if let Some(staged) = self.batches.get_mut(of).filter(|_| !attempts.is_empty()) {
+            let attempts: HashSet<&Attempt> = attempts.iter().collect();
             staged
                 .parts
                 .retain(|(attempt, _), _| !attempts.contains(attempt));

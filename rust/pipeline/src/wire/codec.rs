@@ -6,8 +6,8 @@ use zeroxide_log::{Generation, Generations};
 
 use super::kinds::{reply, request};
 use super::{
-    Attempt, Code, Credit, FRAMES_MAX, LogId, NAME_MAX, Reply, Request, TEXT_MAX, TOPICS_MAX,
-    VERSION, What, WireError, Won,
+    ATTEMPTS_MAX, Attempt, Code, Credit, FRAMES_MAX, LogId, NAME_MAX, Reply, Request, TEXT_MAX,
+    TOPICS_MAX, VERSION, What, WireError, Won,
 };
 
 const MAGIC: &[u8] = b"ZX";
@@ -194,7 +194,7 @@ impl Request {
                 request::PUBLISH => Request::Publish {
                     query: fields.name()?,
                     batch: fields.u64()?,
-                    won: fields.list(16, usize::MAX, |fields| {
+                    won: fields.list(16, ATTEMPTS_MAX, What::Attempts, |fields| {
                         Ok(Won {
                             attempt: fields.attempt()?,
                             parts: fields.u32()?,
@@ -204,7 +204,7 @@ impl Request {
                 request::ABORT => Request::Abort {
                     query: fields.name()?,
                     batch: fields.u64()?,
-                    attempts: fields.list(12, usize::MAX, Fields::attempt)?,
+                    attempts: fields.list(12, ATTEMPTS_MAX, What::Attempts, Fields::attempt)?,
                 },
                 request::STATS => Request::Stats,
                 request::LIMITS => Request::Limits,
@@ -584,19 +584,24 @@ impl<'a> Fields<'a> {
     }
 
     fn topics(&mut self) -> Result<Vec<String>, What> {
-        self.list(2, TOPICS_MAX, |fields| fields.text(usize::from(u16::MAX)))
+        self.list(2, TOPICS_MAX, What::Many, |fields| {
+            fields.text(usize::from(u16::MAX))
+        })
     }
 
     fn pairs(&mut self) -> Result<Vec<(u64, u64)>, What> {
-        self.list(16, usize::MAX, |fields| Ok((fields.u64()?, fields.u64()?)))
+        self.list(16, usize::MAX, What::Many, |fields| {
+            Ok((fields.u64()?, fields.u64()?))
+        })
     }
 
-    /// Reads a list of at most `most` entries, which have at least `smallest` bytes each. Its length is checked before
-    /// memory is allocated.
+    /// Reads a list of at most `most` entries, which have at least `smallest` bytes each; a longer one is the fault
+    /// `many`. Its length is checked before memory is allocated.
     fn list<T>(
         &mut self,
         smallest: usize,
         most: usize,
+        many: What,
         mut read: impl FnMut(&mut Self) -> Result<T, What>,
     ) -> Result<Vec<T>, What> {
         let count = self.u32()? as usize;
@@ -604,7 +609,7 @@ impl<'a> Fields<'a> {
             return Err(What::Length);
         }
         if count > most {
-            return Err(What::Many);
+            return Err(many);
         }
         (0..count).map(|_| read(self)).collect()
     }

@@ -340,6 +340,32 @@ fn topics_are_counted_before_they_take_memory() {
 }
 
 #[test]
+fn attempts_of_a_request_are_limited() {
+    let attempt = Attempt {
+        partition: 1,
+        attempt: 2,
+    };
+    let publish = |count| Request::Publish {
+        query: "q".to_owned(),
+        batch: 0,
+        won: vec![Won { attempt, parts: 1 }; count],
+    };
+    let abort = |count| Request::Abort {
+        query: "q".to_owned(),
+        batch: 0,
+        attempts: vec![attempt; count],
+    };
+    for request in [publish(ATTEMPTS_MAX), abort(ATTEMPTS_MAX)] {
+        assert_eq!(Request::decode(request.clone().encode(3)), Ok((3, request)));
+    }
+    for request in [publish(ATTEMPTS_MAX + 1), abort(ATTEMPTS_MAX + 1)] {
+        let error = Request::decode(request.encode(3)).unwrap_err();
+        assert_eq!((error.id, error.what), (Some(3), What::Attempts));
+        assert!(error.to_string().contains("fewer tasks"), "{error}");
+    }
+}
+
+#[test]
 fn a_long_text_is_cut_between_characters() {
     let refused = Reply::Refused {
         code: Code::Failed,
