@@ -134,7 +134,7 @@ impl Server {
             self.on_reopened();
         }
         while let Some(of) = self.writer.poll_published() {
-            // Only parts to stage are ever refused.
+            // A report is never refused.
             let _ = self.staging.push(staging::Job::Published(of));
         }
         // Rows become durable in a sync that an event has reported, or during this turn.

@@ -23,6 +23,9 @@ use crate::wire::{Attempt, Code, Won};
 /// The maximum number of open files; a query has one or two.
 const BATCHES: usize = 256;
 
+/// The maximum number of staged parts, which take about 130 bytes of memory each.
+const PARTS: usize = 1 << 20;
+
 /// A batch of a query.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) struct BatchOf {
@@ -88,6 +91,7 @@ struct Staged {
 pub(super) struct Stage {
     dir: PathBuf,
     most: u64,
+    most_parts: usize,
     batches: BTreeMap<BatchOf, Staged>,
     /// The number in the name of the next file.
     next_file: u64,
@@ -104,6 +108,7 @@ impl Stage {
         let mut stage = Stage {
             dir,
             most,
+            most_parts: PARTS,
             batches: BTreeMap::new(),
             next_file: 0,
             bytes: 0,
@@ -138,6 +143,11 @@ impl Stage {
     /// The number of staged bytes, and of their batches.
     pub fn size(&self) -> (u64, usize) {
         (self.bytes, self.batches.len())
+    }
+
+    /// The number of staged parts.
+    fn parts(&self) -> usize {
+        self.batches.values().map(|staged| staged.parts.len()).sum()
     }
 
     /// Loads a file of an earlier process, truncated after its last complete record.
@@ -194,6 +204,14 @@ impl Stage {
                 self.bytes
             );
             return Err(Refusal::new(Code::TooMany, self.most, text));
+        }
+        if self.parts() >= self.most_parts {
+            let text = format!(
+                "{} parts are staged already, the most that this collector keeps unpublished: publish or abort some, and \
+                 put more rows into each part",
+                self.most_parts
+            );
+            return Err(Refusal::new(Code::TooMany, self.most_parts as u64, text));
         }
         let length = u32::try_from(rows.len())
             .map_err(|_| Refusal::new(Code::TooBig, u32::MAX.into(), "a part of 4 GiB"))?;
@@ -514,6 +532,24 @@ mod tests {
         }
         assert_eq!(write(BATCHES as u64).unwrap_err().code, Code::TooMany);
         write(0).unwrap();
+    }
+
+    #[test]
+    fn staged_parts_are_limited_however_small_they_are() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut stage = Stage::open(dir.path(), 1 << 20).unwrap();
+        stage.most_parts = 3;
+        let write = |stage: &mut Stage, batch, part| {
+            stage.write(&of("q", batch), (attempt(0, 0), part), b"", Instant::now())
+        };
+        write(&mut stage, 0, 0).unwrap();
+        write(&mut stage, 0, 1).unwrap();
+        write(&mut stage, 1, 0).unwrap();
+        let refusal = write(&mut stage, 1, 1).unwrap_err();
+        assert_eq!((refusal.code, refusal.detail), (Code::TooMany, 3));
+        assert!(refusal.text.contains("more rows"), "{}", refusal.text);
+        stage.abort(&of("q", 0), &[]);
+        write(&mut stage, 1, 1).unwrap();
     }
 
     #[test]

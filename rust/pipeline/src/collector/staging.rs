@@ -18,6 +18,9 @@ use crate::wire::{Attempt, Code, Reply, Won};
 /// The maximum number of bytes that wait for this thread.
 const WAITING: u64 = 256 << 20;
 
+/// What a job counts in addition to its rows and lists: its place in the queue, its names, and the allocations of both.
+const JOB: usize = 512;
+
 /// The maximum number of parts that are synced together.
 const TOGETHER: usize = 256;
 
@@ -48,6 +51,29 @@ pub(super) enum Job {
     },
     /// This batch of a query was published.
     Published(BatchOf),
+}
+
+impl Job {
+    /// The bytes that it counts while it waits.
+    fn cost(&self) -> u64 {
+        let held = match self {
+            Job::Stage { rows, .. } => rows.len(),
+            Job::Publish { won, .. } => size_of_val(&won[..]),
+            Job::Abort { attempts, .. } => size_of_val(&attempts[..]),
+            Job::Published(_) => 0,
+        };
+        (JOB + held) as u64
+    }
+
+    /// The request to refuse if there is no room.
+    fn asked(&self) -> Option<&Asked> {
+        match self {
+            Job::Stage { asked, .. } | Job::Publish { asked, .. } | Job::Abort { asked, .. } => {
+                Some(asked)
+            }
+            Job::Published(_) => None,
+        }
+    }
 }
 
 /// Owns the thread while it runs.
@@ -103,18 +129,21 @@ impl Staging {
         (staging, worker)
     }
 
-    /// Queues a job, unless too much is waiting already.
+    /// Queues a job, unless too much is waiting already. A report that a batch was published is dropped then. Its staged
+    /// rows are discarded with the next batch of its query, or when they expire.
     pub fn push(&self, job: Job) -> Result<(), (Asked, Refusal)> {
-        if let Job::Stage { asked, rows, .. } = &job {
-            let waiting = self.waiting.get() - self.taken.get();
-            if waiting > WAITING {
-                let text = format!(
-                    "{waiting} bytes wait for being staged already: try again when some were"
-                );
-                return Err((asked.clone(), Refusal::new(Code::TooMany, 0, text)));
-            }
-            self.waiting.add(rows.len() as u64);
+        let waiting = self.waiting.get() - self.taken.get();
+        if waiting > WAITING {
+            let Some(asked) = job.asked() else {
+                return Ok(());
+            };
+            let text = format!(
+                "{waiting} bytes of requests wait for the thread that stages rows already: try again when some were \
+                 handled"
+            );
+            return Err((asked.clone(), Refusal::new(Code::TooMany, 0, text)));
         }
+        self.waiting.add(job.cost());
         if let Some(jobs) = &self.jobs {
             // If the receiver is gone, the collector is about to end.
             let _ = jobs.send(job);
@@ -141,7 +170,7 @@ pub(super) struct Worker {
     outbox: Outbox,
     stats: Arc<Stats>,
     expire_after: Duration,
-    /// The count of waiting bytes.
+    /// The bytes of the jobs that were taken.
     taken: Arc<Count>,
 }
 
@@ -179,6 +208,7 @@ impl Worker {
         let mut next = Some(job);
         let mut written: Vec<(Asked, BatchOf)> = Vec::new();
         while let Some(job) = next.take() {
+            self.taken.add(job.cost());
             match job {
                 Job::Stage {
                     asked,
@@ -186,7 +216,6 @@ impl Worker {
                     key,
                     rows,
                 } => {
-                    self.taken.add(rows.len() as u64);
                     match self.write(&of, key, rows) {
                         Ok(()) => written.push((asked, of)),
                         Err(refusal) => self.outbox.refuse(&asked, refusal),
@@ -297,7 +326,55 @@ mod tests {
         let (_, refusal) = push(&Bytes::from_static(b"x")).unwrap_err();
         assert_eq!(refusal.code, Code::TooMany);
         assert_eq!(never_taken.try_iter().count(), 1);
-        staging.taken.add(rows.len() as u64);
+        staging.taken.add((JOB + rows.len()) as u64);
         push(&rows).unwrap();
+    }
+
+    #[test]
+    fn waiting_jobs_without_rows_are_bounded_too() {
+        let (jobs, _never_taken) = mpsc::channel();
+        let staging = Staging {
+            jobs: Some(jobs),
+            waiting: Arc::default(),
+            taken: Arc::default(),
+            thread: None,
+        };
+        let asked = Asked {
+            route: Bytes::new(),
+            id: 1,
+            key: None,
+        };
+        let of = BatchOf {
+            query: "q".to_owned(),
+            batch: 0,
+        };
+        let attempt = Attempt {
+            partition: 0,
+            attempt: 0,
+        };
+        let publish = |count| Job::Publish {
+            asked: asked.clone(),
+            of: of.clone(),
+            won: vec![Won { attempt, parts: 1 }; count],
+        };
+        let abort = |count| Job::Abort {
+            asked: asked.clone(),
+            of: of.clone(),
+            attempts: vec![attempt; count],
+        };
+        assert!(publish(1000).cost() >= 16_000 && abort(1000).cost() >= 12_000);
+        let waiting = || staging.waiting.get();
+        for job in [publish(0), abort(0), Job::Published(of.clone())] {
+            let before = waiting();
+            staging.push(job).unwrap();
+            assert_eq!(waiting() - before, JOB as u64);
+        }
+        staging.waiting.set(WAITING + 1);
+        for job in [publish(1), abort(1)] {
+            let (_, refusal) = staging.push(job).unwrap_err();
+            assert_eq!(refusal.code, Code::TooMany);
+        }
+        staging.push(Job::Published(of.clone())).unwrap();
+        assert_eq!(waiting(), WAITING + 1);
     }
 }
