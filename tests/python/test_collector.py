@@ -300,6 +300,7 @@ def test_stats_are_complete(collector):
     page = metrics.render(stats)
     assert 'zeroxide_collector_group_lag_rows{group="a \\"group\\"\\n"} 1' in page
     assert "zeroxide_collector_rows_total 1" in page
+    assert "zeroxide_collector_groups_unlisted 0" in page
     assert 'zeroxide_collector_sync_seconds_bucket{le="+Inf"}' in page
     # Every number that is counted is on the page.
     for name, value in stats.items():

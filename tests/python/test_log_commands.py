@@ -366,6 +366,21 @@ def test_lag(collector, at):
     assert shown["latest"] == 5 and shown["groups"]["slow"] == {"offset": 1, "lag": 4}
 
 
+def test_of_many_groups_those_furthest_behind_are_listed(collector, at):
+    collector.append([b"x"] * 5)
+    with pipeline.Client(at) as client:
+        for number in range(1000):
+            client.commit(f"group {number}", 1)
+        client.commit("ahead", 5)
+        assert len(client.groups()) == 1000 and client.committed("ahead") == 5
+        assert client.stats()["groups_unlisted"] == 1
+    for name in ("lag", "groups"):
+        text, error = run(name, at)
+        assert b"ahead" not in text and b"group 999" in text
+        assert "1 group further ahead not listed" in error
+    assert run("lag", at, "--group", "ahead")[0].split()[-3:] == [b"0", b"5", b"ahead"]
+
+
 def test_check(collector, at):
     assert "no rows" in run("check", at, "--max-silence", 60, status=1)[0].decode()
     collector.append([b"x"] * 5)

@@ -15,7 +15,7 @@ import argparse
 import sys
 
 from .._arguments import name
-from .collectors import add_collector, make_client
+from .collectors import add_collector, make_client, number_of
 
 __all__ = ["add_arguments", "run"]
 
@@ -41,6 +41,10 @@ def run(options: argparse.Namespace) -> int:
             if not client.drop_group(group):
                 print(f"zeroxide: there is no group {group!r}", file=sys.stderr)
                 missing = 1
-        for group, offset in client.groups().items():
-            print(f"{offset:>20} {group}")
+        stats = client.stats()
+    for group, offset in stats["groups"].items():
+        print(f"{offset:>20} {group}")
+    # A collector of an earlier version lists all groups.
+    if unlisted := stats.get("groups_unlisted", 0):
+        print(f"zeroxide: {number_of(unlisted, 'group')} further ahead not listed", file=sys.stderr)
     return missing

@@ -42,14 +42,21 @@ def run(options: argparse.Namespace) -> int:
     """Prints the lags; 1 if one is too large, or a group does not exist."""
     with make_client(options) as client:
         stats = client.stats()
-    latest, groups = stats["durable"], stats["groups"]
-    wanted = options.group or list(groups)
+        latest, groups = stats["durable"], stats["groups"]
+        wanted = options.group or list(groups)
+        # A collector of an earlier version lists all groups.
+        unlisted = stats.get("groups_unlisted", 0)
+        for name in wanted:
+            if unlisted and name not in groups and (offset := client.committed(name)) is not None:
+                groups[name] = offset
     lags = {name: latest - groups[name] for name in wanted if name in groups}
     if options.json:
         shown = {name: {"offset": groups[name], "lag": lag} for name, lag in lags.items()}
         print_json({"latest": latest, "groups": shown})
     else:
         print_table(("lag", "offset", "group"), [(lags[name], groups[name], name) for name in lags])
+    if unlisted and not options.group:
+        print(f"zeroxide: {number_of(unlisted, 'group')} further ahead not listed", file=sys.stderr)
     missing = [name for name in wanted if name not in groups]
     for name in missing:
         print(f"zeroxide: there is no group {name!r}", file=sys.stderr)

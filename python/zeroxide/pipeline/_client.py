@@ -179,10 +179,12 @@ class Client(_native.Client, Closing):
         return Info(log_id, earliest, latest, first, last, size, advertise, tuple(generations))
 
     def groups(self) -> dict[str, int]:
-        """Returns the positions of all groups of consumers.
+        """Returns the positions of the groups of consumers.
 
         Returns:
-            A dict from the group's name to the first offset that the group still needs.
+            A dict from the group's name to the first offset that the group still needs. It has
+            at most 1,000 groups, those that are furthest behind; `stats` says how many more
+            there are, and `committed` has the position of any group.
 
         Raises:
             Refused: If the client's key lacks the role ``admin``; `committed` does not need

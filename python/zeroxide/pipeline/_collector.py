@@ -244,11 +244,12 @@ class Collector(_native.Collector, Closing):
         return stats
 
     def groups(self) -> dict[str, int]:
-        """The positions of all groups of consumers.
+        """The positions of the groups of consumers.
 
         Returns:
-            For each group the offset below which it needs nothing any more. `drop_group`
-            forgets a group that does not read any more.
+            For each group the offset below which it needs nothing any more, for at most 1,000
+            groups, those that are furthest behind. `drop_group` forgets a group that does not
+            read any more.
         """
         return self.stats()["groups"]
 

@@ -167,6 +167,8 @@ class CollectorStats(_Archived):
     """Requests of readers that wait for the next row."""
     unread_bytes: int
     """Bytes that readers requested and have not received."""
+    unread_other_bytes: int
+    """Memory of other replies that clients have not received, in bytes."""
     credit_rows: int
     """Rows that each producer may have unacknowledged."""
     credit_bytes: int
@@ -190,7 +192,9 @@ class CollectorStats(_Archived):
     topics_unlisted: Unlisted
     """All other topics together."""
     groups: dict[str, int]
-    """The position of each group."""
+    """The positions of at most 1,000 groups, those that are furthest behind."""
+    groups_unlisted: int
+    """How many more groups there are."""
     turned_away: dict[str, int]
     """Handshakes that failed, by reason."""
     turned_away_last: str
@@ -238,7 +242,7 @@ class CollectorStats(_Archived):
     published_again: int
     """Requests to publish a batch that had been published before; it was not published again."""
     undelivered: int
-    """Replies whose client was gone."""
+    """Replies whose client was gone, or had left too much unread."""
     malformed: int
     """Messages that did not follow the protocol."""
     syncs: int

@@ -180,13 +180,13 @@ impl Collector {
         let advertise = config.advertise.clone().unwrap_or_default();
 
         let stats = Arc::new(Stats::default());
-        let outbox = Outbox::new(router.clone(), stats.clone());
+        let unread = Unread::new(config.max_unread_bytes);
+        let outbox = Outbox::new(router.clone(), stats.clone(), unread.clone());
         let (wake, woken) = wake::pair()?;
         let (events, incoming) = mpsc::channel();
         let line = Line::new(events, wake.clone());
         let reader = log.reader();
         let log_id = log.id();
-        let unread = Unread::new(config.max_unread_bytes);
         let fetcher = Fetcher::start(reader.clone(), outbox.clone(), stats.clone(), unread)?;
         let staging = Staging::start(
             stage,

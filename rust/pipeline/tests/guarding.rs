@@ -328,6 +328,48 @@ fn keys_have_roles_and_names() {
 }
 
 #[test]
+fn replies_without_rows_that_are_not_read_take_bounded_memory() {
+    let dir = tempfile::tempdir().unwrap();
+    let most = 8 << 20;
+    let collector = Collector::start(Config {
+        max_unread_bytes: most,
+        ..config(dir.path())
+    })
+    .unwrap();
+    let mut reader = Peer::of(&collector);
+    // They make the replies large.
+    for number in 0..250 {
+        let commit = Request::Commit {
+            group: format!("{number:0100}"),
+            offset: 0,
+            generation: 0,
+        };
+        assert_eq!(reader.ask(commit), Reply::Committed);
+    }
+    let mute: Vec<Peer> = (0..8)
+        .map(|_| {
+            let mut peer = Peer::unconnected();
+            for (option, value) in [(ids::RCVHWM, 1), (ids::RCVBUF, 1 << 16)] {
+                peer.socket.set_option(option, &Value::Int(value)).unwrap();
+            }
+            peer.socket.connect(collector.endpoint()).unwrap();
+            for _ in 0..800 {
+                peer.send(Request::Stats);
+            }
+            peer
+        })
+        .collect();
+    reader.await_stat("undelivered", |lost| lost > 100);
+    let unread = reader.stat("unread_other_bytes");
+    assert!(
+        (most / 2..=most / 4 * 5).contains(&unread),
+        "{unread} of {most}"
+    );
+    drop(mute);
+    reader.await_stat("unread_other_bytes", |bytes| bytes < 1 << 16);
+}
+
+#[test]
 fn readers_that_do_not_read_take_bounded_memory_and_exclude_no_other() {
     let dir = tempfile::tempdir().unwrap();
     let most = 16 << 20;

@@ -30,7 +30,7 @@ pub struct Config {
     pub max_batch_bytes: usize,
     /// The maximum number of bytes of a reply to a fetch.
     pub max_fetch_bytes: usize,
-    /// The maximum number of bytes that all readers together may have requested and not taken.
+    /// The maximum number of bytes of replies that all clients together may have requested and not taken.
     pub max_unread_bytes: u64,
     /// The rows and bytes that all producers together may have unacknowledged.
     pub credit: Credit,

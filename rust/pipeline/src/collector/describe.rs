@@ -16,6 +16,9 @@ use crate::collector::stats::Json;
 /// The most producers that are listed.
 const LISTED: usize = 100;
 
+/// The most groups that are listed.
+const GROUPS: usize = 1000;
+
 impl Server {
     /// All counters, as JSON.
     pub fn describe(&mut self) -> String {
@@ -48,7 +51,8 @@ impl Server {
             ("waiting_for_sync", self.writer.waiting() as u64),
             ("waiting_fetches", self.fetcher.waiting() as u64),
             ("followers", self.followers.len() as u64),
-            ("unread_bytes", self.fetcher.unread()),
+            ("unread_bytes", self.fetcher.unread().bytes()),
+            ("unread_other_bytes", self.fetcher.unread().other_bytes()),
             ("credit_rows", self.writer.credit().rows),
             ("credit_bytes", self.writer.credit().bytes),
             ("uptime_seconds", self.started.elapsed().as_secs()),
@@ -63,7 +67,7 @@ impl Server {
         let segments = count_segments(&self.config.dir);
         let log = self.writer.log().map(|log| {
             let (known, forgotten) = log.producers();
-            (log.next(), known, forgotten, log.groups().clone())
+            (log.next(), known, forgotten, furthest_behind(log.groups()))
         });
         Json::build(|json| {
             json.text("log_id", &id);
@@ -75,7 +79,8 @@ impl Server {
             for (name, value) in numbers {
                 json.number(name, value);
             }
-            let (next, known, forgotten, groups) = log.unwrap_or((durable, 0, 0, BTreeMap::new()));
+            let (next, known, forgotten, (groups, unlisted)) = log.unwrap_or_default();
+            let next = next.max(durable);
             json.number("next", next);
             json.number("segments", segments);
             json.number("known_producers", known as u64);
@@ -85,6 +90,7 @@ impl Server {
                     json.number(group, *offset);
                 }
             });
+            json.number("groups_unlisted", unlisted as u64);
             write_producers(json, self.writer.sessions(), &routes);
             self.writer.topics().write(json);
             self.door.write(json);
@@ -96,6 +102,23 @@ impl Server {
     pub fn forget_gone(&mut self, routes: &Routes<'_>) {
         self.followers.retain(|client| routes.contains(client));
     }
+}
+
+/// The groups that are furthest behind, which hold rows back and need attention, by name. Returns them and how many
+/// others there are.
+fn furthest_behind(groups: &BTreeMap<String, u64>) -> (Vec<(String, u64)>, usize) {
+    let mut all: Vec<(&String, &u64)> = groups.iter().collect();
+    let listed = all.len().min(GROUPS);
+    if listed < all.len() {
+        all.select_nth_unstable_by_key(listed, |(name, offset)| (**offset, *name));
+    }
+    let unlisted = all.len() - listed;
+    all.truncate(listed);
+    all.sort_unstable();
+    let named = all
+        .into_iter()
+        .map(|(name, offset)| (name.clone(), *offset));
+    (named.collect(), unlisted)
 }
 
 /// Lists producers: connected ones first, then by the time of their last message.
@@ -146,4 +169,23 @@ fn count_segments(dir: &Path) -> u64 {
                 .is_some_and(|extension| extension == "zlog")
         })
         .count() as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_groups_that_are_furthest_behind_are_listed() {
+        let groups =
+            |count: u64| (0..count).map(move |number| (format!("g{number:04}"), count - number));
+        let few: BTreeMap<String, u64> = groups(GROUPS as u64).collect();
+        let (listed, unlisted) = furthest_behind(&few);
+        assert_eq!((listed, unlisted), (few.into_iter().collect(), 0));
+        let many: BTreeMap<String, u64> = groups(GROUPS as u64 + 7).collect();
+        let (listed, unlisted) = furthest_behind(&many);
+        assert_eq!((listed.len(), unlisted), (GROUPS, 7));
+        assert_eq!(listed[0], ("g0007".to_owned(), GROUPS as u64));
+        assert!(listed.is_sorted());
+    }
 }

@@ -190,9 +190,9 @@ impl Fetcher {
         self.shared.queue().waiting
     }
 
-    /// The number of bytes that readers have not taken.
-    pub fn unread(&self) -> u64 {
-        self.shared.unread.bytes()
+    /// The replies that clients have not taken.
+    pub fn unread(&self) -> &Unread {
+        &self.shared.unread
     }
 }
 

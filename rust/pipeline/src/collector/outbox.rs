@@ -3,12 +3,13 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use zeroxide::{ErrorKind, Frame, Message, Socket, Wait};
+use zeroxide::{ErrorKind, Frame, Socket, Wait};
 
 #[cfg(zeroxide_disk)]
 use crate::collector::kept::Kept;
 use crate::collector::refusal::Refusal;
 use crate::collector::stats::Stats;
+use crate::collector::unread::Unread;
 use crate::wire::Reply;
 
 /// The peer that made a request, and the request's number.
@@ -30,14 +31,14 @@ pub(super) struct Outbox {
 /// Where replies go.
 #[derive(Clone, Debug)]
 enum Way {
-    Router(Socket),
+    Router(Socket, Arc<Unread>),
     #[cfg(zeroxide_disk)]
     Kept(Kept),
 }
 
 impl Outbox {
-    pub fn new(router: Socket, stats: Arc<Stats>) -> Outbox {
-        let way = Way::Router(router);
+    pub fn new(router: Socket, stats: Arc<Stats>, unread: Arc<Unread>) -> Outbox {
+        let way = Way::Router(router, unread);
         Outbox { way, stats }
     }
 
@@ -70,8 +71,15 @@ impl Outbox {
 
     fn send(&self, to: &Asked, reply: Reply) -> Result<(), ErrorKind> {
         match &self.way {
-            Way::Router(router) => {
-                let sent = router.send(addressed(to, reply), Wait::Dont);
+            Way::Router(router, unread) => {
+                let is_counted = matches!(reply, Reply::Fetched { .. });
+                let mut message = reply.encode(to.id);
+                if !is_counted {
+                    let counted = unread.count(&to.route, message);
+                    message = counted.ok_or(ErrorKind::Again)?;
+                }
+                message.push_front(Frame::from_bytes(to.route.clone()));
+                let sent = router.send(message, Wait::Dont);
                 sent.map_err(|failed| failed.error.kind())
             }
             #[cfg(zeroxide_disk)]
@@ -94,10 +102,4 @@ impl Outbox {
             },
         );
     }
-}
-
-fn addressed(to: &Asked, reply: Reply) -> Message {
-    let mut message = reply.encode(to.id);
-    message.push_front(Frame::from_bytes(to.route.clone()));
-    message
 }

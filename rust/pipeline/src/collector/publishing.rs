@@ -315,6 +315,7 @@ fn lock(waiting: &Waiting) -> MutexGuard<'_, HashMap<BatchOf, Pending>> {
 mod tests {
     use super::*;
     use crate::collector::stats::Stats;
+    use crate::collector::unread::Unread;
     use crate::wake;
     use zeroxide::{Context, Socket, SocketType};
 
@@ -336,7 +337,7 @@ mod tests {
     fn outbox(context: &Context) -> (Socket, Outbox, Arc<Stats>) {
         let router = context.socket(SocketType::Router).unwrap();
         let stats = Arc::new(Stats::default());
-        let outbox = Outbox::new(router.clone(), stats.clone());
+        let outbox = Outbox::new(router.clone(), stats.clone(), Unread::new(1 << 20));
         (router, outbox, stats)
     }
 

@@ -1,19 +1,27 @@
-//! Limits the bytes that readers requested and have not taken, per reader and in total.
+//! Limits the replies that clients have not taken, per client and in total.
 //!
 //! A reply counts until its last frame has been sent or its connection has ended. Three quarters of the limit serve
-//! readers in order of arrival. The rest serves readers with nothing unread, in small replies, so that a few readers
-//! that do not read cannot exclude the others.
+//! clients in order of arrival. The rest serves readers with nothing unread, in small replies, so that a few readers
+//! that do not read cannot exclude the others. For replies without rows, another quarter beyond the limit serves clients
+//! with little unread.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
+use zeroxide::{Frame, Message};
 
 /// The maximum number of bytes that one reader may leave unread, in addition to one reply.
 const EACH: u64 = 64 << 20;
 
-/// The maximum size of a reply when room is short.
+/// The maximum size of a reply with rows when room is short.
 const SMALL: u64 = 512;
+
+/// The maximum size of other replies that one client may leave unread when room is short.
+const LITTLE: u64 = 64 << 10;
+
+/// What a reply without rows counts in addition to its bytes: its place in the queue, and the allocations around it.
+const REPLY: usize = 512;
 
 /// See the module text.
 #[derive(Debug)]
@@ -24,10 +32,29 @@ pub(super) struct Unread {
 
 #[derive(Debug, Default)]
 struct Counts {
-    all: u64,
+    rows: u64,
+    others: u64,
+    /// Other replies beyond the limit.
+    little: u64,
     /// Room for replies that are being read.
     reserved: u64,
-    by_client: HashMap<Bytes, u64>,
+    by_client: HashMap<Bytes, Own>,
+}
+
+/// What one client has not taken.
+#[derive(Debug, Default)]
+struct Own {
+    rows: u64,
+    others: u64,
+    little: u64,
+}
+
+/// The kind of a reply.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Rows,
+    Other,
+    Little,
 }
 
 /// A reply that has not been sent completely.
@@ -35,6 +62,7 @@ struct Counts {
 struct Answer {
     unread: Arc<Unread>,
     client: Bytes,
+    kind: Kind,
     size: u64,
 }
 
@@ -74,12 +102,41 @@ impl AsRef<[u8]> for Lent {
 impl Drop for Answer {
     fn drop(&mut self) {
         let mut counts = self.unread.counts();
-        counts.all -= self.size;
+        *counts.of(self.kind) -= self.size;
         if let Some(own) = counts.by_client.get_mut(&self.client) {
-            *own -= self.size;
-            if *own == 0 {
+            *own.of(self.kind) -= self.size;
+            if own.rows + own.others + own.little == 0 {
                 counts.by_client.remove(&self.client);
             }
+        }
+    }
+}
+
+impl Counts {
+    fn of(&mut self, kind: Kind) -> &mut u64 {
+        match kind {
+            Kind::Rows => &mut self.rows,
+            Kind::Other => &mut self.others,
+            Kind::Little => &mut self.little,
+        }
+    }
+
+    fn all(&self) -> u64 {
+        self.rows + self.others + self.reserved
+    }
+
+    fn add(&mut self, client: &Bytes, kind: Kind, size: u64) {
+        *self.of(kind) += size;
+        *self.by_client.entry(client.clone()).or_default().of(kind) += size;
+    }
+}
+
+impl Own {
+    fn of(&mut self, kind: Kind) -> &mut u64 {
+        match kind {
+            Kind::Rows => &mut self.rows,
+            Kind::Other => &mut self.others,
+            Kind::Little => &mut self.little,
         }
     }
 }
@@ -92,17 +149,23 @@ impl Unread {
         })
     }
 
-    /// The number of unread bytes.
+    /// The number of unread bytes with rows.
     pub fn bytes(&self) -> u64 {
-        self.counts().all
+        self.counts().rows
+    }
+
+    /// The number of bytes that other unread replies count.
+    pub fn other_bytes(&self) -> u64 {
+        let counts = self.counts();
+        counts.others + counts.little
     }
 
     /// Reserves room for a reply of at most `wanted` bytes to a client; None if it has to wait.
     pub fn reserve(self: &Arc<Unread>, client: &Bytes, wanted: usize) -> Option<Room> {
         let mut counts = self.counts();
         let common = self.most / 4 * 3;
-        let own = counts.by_client.get(client).copied().unwrap_or_default();
-        let room = match (own, counts.all + counts.reserved) {
+        let own = counts.by_client.get(client).map_or(0, |own| own.rows);
+        let room = match (own, counts.all()) {
             (own, all) if all < common && own < EACH => common - all,
             (0, all) if all < self.most => (self.most / SMALL).max(1),
             _ => return None,
@@ -118,22 +181,51 @@ impl Unread {
     /// Counts the frames of a reply until they are dropped.
     pub fn lend(self: &Arc<Unread>, client: &Bytes, frames: Vec<Bytes>) -> Vec<Bytes> {
         let size = frames.iter().map(|frame| frame.len() as u64).sum();
+        self.counts().add(client, Kind::Rows, size);
+        self.answer(client, Kind::Rows, size, frames).collect()
+    }
+
+    /// Counts another reply until it is dropped; None if there is no room for it.
+    pub fn count(self: &Arc<Unread>, client: &Bytes, message: Message) -> Option<Message> {
+        let bytes: usize = message.iter().map(Frame::len).sum();
+        let size = (REPLY + bytes) as u64;
         let mut counts = self.counts();
-        counts.all += size;
-        *counts.by_client.entry(client.clone()).or_default() += size;
+        let own = counts.by_client.get(client);
+        let (own, little) = own.map_or((0, 0), |own| (own.others, own.little));
+        let kind = if counts.all() + size <= self.most / 4 * 3 && own < EACH {
+            Kind::Other
+        } else if little + size <= LITTLE && counts.little + size <= self.most / 4 {
+            Kind::Little
+        } else {
+            return None;
+        };
+        counts.add(client, kind, size);
         drop(counts);
+        let frames = message.into_iter().map(Frame::into_bytes);
+        let lent = self.answer(client, kind, size, frames);
+        Some(Message::from_frames(lent.map(Frame::shared)))
+    }
+
+    /// The frames of a reply that was counted.
+    fn answer(
+        self: &Arc<Unread>,
+        client: &Bytes,
+        kind: Kind,
+        size: u64,
+        frames: impl IntoIterator<Item = Bytes>,
+    ) -> impl Iterator<Item = Bytes> {
         let answer = Arc::new(Answer {
             unread: self.clone(),
             client: client.clone(),
+            kind,
             size,
         });
-        let lent = frames.into_iter().map(|bytes| {
+        frames.into_iter().map(move |bytes| {
             Bytes::from_owner(Lent {
                 bytes,
                 _answer: answer.clone(),
             })
-        });
-        lent.collect()
+        })
     }
 
     fn counts(&self) -> MutexGuard<'_, Counts> {
@@ -168,6 +260,42 @@ mod tests {
         drop(second);
         assert_eq!(unread.bytes(), 0);
         assert!(unread.counts().by_client.is_empty());
+    }
+
+    #[test]
+    fn other_replies_have_a_limit_over_all_clients() {
+        let unread = Unread::new(1 << 20);
+        let client = |number: u32| Bytes::copy_from_slice(&number.to_le_bytes());
+        let reply = |size| Message::from(vec![0; size]);
+        // Small replies are stored in their frames, and count nevertheless.
+        let kept: Vec<Message> = (0..1_000_000)
+            .map_while(|number| unread.count(&client(number % 100), reply(40)))
+            .collect();
+        let one = (REPLY + 40) as u64;
+        assert_eq!(unread.other_bytes(), kept.len() as u64 * one);
+        assert!(unread.other_bytes() <= 1 << 20);
+        assert!(unread.other_bytes() + one > (1 << 20) / 4 * 3);
+        assert_eq!(unread.bytes(), 0);
+        let before = unread.other_bytes();
+        drop(kept);
+        assert_eq!(unread.other_bytes(), 0, "{before}");
+        assert!(unread.counts().by_client.is_empty());
+
+        let mute: Vec<Message> = (0..1_000_000)
+            .map_while(|_| unread.count(&client(0), reply(1000)))
+            .collect();
+        assert!(unread.count(&client(0), reply(40)).is_none());
+        let answer = unread.count(&client(1), reply(1000));
+        assert!(answer.is_some(), "a client that reads has room");
+        assert!(unread.count(&client(1), reply(1 << 17)).is_none());
+        let rows = unread.reserve(&client(1), 1 << 20).unwrap().size();
+        assert!((1..=2048).contains(&rows), "in small pieces: {rows}");
+        // Rows that fill the limit leave room for other replies.
+        let rows = unread.lend(&client(2), vec![Bytes::from(vec![0; 1 << 20])]);
+        let other = unread.count(&client(3), reply(1000));
+        assert!(other.is_some() && unread.reserve(&client(3), 1).is_none());
+        drop((mute, answer, rows, other));
+        assert!(unread.count(&client(1), reply(1 << 17)).is_some());
     }
 
     #[test]
