@@ -1998,6 +1998,7 @@ class Collector:
         max_producers: int,
         max_staged_bytes: int,
         staged_seconds: float,
+        ahead_seconds: float,
         credit_rows: int,
         credit_bytes: int,
         advertise: str | None,

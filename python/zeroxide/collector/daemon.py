@@ -80,6 +80,7 @@ def run(options: argparse.Namespace) -> int:
             max_producers=options.max_producers,
             max_staged_bytes=options.max_staged_bytes,
             staged_hours=options.staged_hours,
+            max_ahead_hours=options.max_ahead_hours,
             credit_rows=options.credit_rows,
             credit_bytes=options.credit_bytes,
             advertise=options.advertise,

@@ -21,6 +21,7 @@ _COUNTERS = {
     "plain_lost": "Rows of plain peers that were received and not written",
     "plain_too_large": "Messages of plain peers larger than max_batch_bytes, not received",
     "too_large": "Connections ended by a message too large to be refused with an error",
+    "rows_ahead": "Rows refused because a time in their batch was too far ahead",
     "local_rows": "Rows over HTTP and from the collector's own process",
     "hellos": "Producers that connected, each time they did",
     "dropped_producers": "Silent producers that were dropped to make room for others",

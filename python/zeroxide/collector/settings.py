@@ -155,6 +155,13 @@ _GROUPS: dict[str, tuple[_Option, ...]] = {
             "HOURS",
         ),
         _Option(
+            "max_ahead_hours",
+            "hours by which the time of a row may be ahead of the clock",
+            above(0.0, "hours"),
+            24.0,
+            "HOURS",
+        ),
+        _Option(
             "credit_bytes",
             "unacknowledged bytes of all producers together",
             size,

@@ -86,6 +86,8 @@ class Collector(_native.Collector, Closing):
         max_producers: The maximum number of connected producers.
         max_staged_bytes: The maximum number of bytes that sinks may stage before they publish.
         staged_hours: Hours after which a staged batch is discarded if nothing was added to it.
+        max_ahead_hours: Hours by which a row's own timestamp may be ahead of the collector's clock.
+            Rows with later ones are refused.
         credit_rows: Rows that all producers together may have unacknowledged.
         credit_bytes: Bytes that all producers together may have unacknowledged.
         advertise: The address that clients are given, if it is not `bind`.
@@ -138,6 +140,7 @@ class Collector(_native.Collector, Closing):
         max_producers: int = 100_000,
         max_staged_bytes: int | str = 16 << 30,
         staged_hours: float = 1.0,
+        max_ahead_hours: float = 24.0,
         credit_rows: int = 8 << 20,
         credit_bytes: int | str = 256 << 20,
         advertise: str | None = None,
@@ -174,6 +177,7 @@ class Collector(_native.Collector, Closing):
             max_producers=_checks.whole("max_producers", max_producers),
             max_staged_bytes=_checks.size("max_staged_bytes", max_staged_bytes),
             staged_seconds=_checks.number("staged_hours", staged_hours) * 3600,
+            ahead_seconds=_checks.number("max_ahead_hours", max_ahead_hours) * 3600,
             credit_rows=_checks.whole("credit_rows", credit_rows),
             credit_bytes=_checks.size("credit_bytes", credit_bytes),
             advertise=None

@@ -215,6 +215,8 @@ class CollectorStats(_Archived):
     """Messages of plain peers that did not match the framing."""
     plain_lost: int
     """Rows of plain peers that were lost."""
+    rows_ahead: int
+    """Rows that were refused because a time in their batch was too far ahead."""
     local_rows: int
     """Rows over HTTP and from the collector's own process."""
     hellos: int

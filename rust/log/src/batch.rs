@@ -78,6 +78,12 @@ impl Batch {
         column.is_valid(row).then(|| column.value(row))
     }
 
+    /// The greatest timestamp of the rows that have one.
+    pub fn latest_timestamp(&self) -> Option<i64> {
+        let column = self.columns.timestamp.as_ref()?;
+        column.iter().flatten().max()
+    }
+
     /// The headers of a row, in order.
     pub fn headers(&self, row: usize) -> Vec<(&str, &[u8])> {
         let Some((start, end, items)) = items::<StructArray>(self.columns.headers.as_ref(), row)

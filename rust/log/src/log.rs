@@ -194,6 +194,13 @@ impl Log {
         self.shared.state().durable
     }
 
+    /// The time at which the last rows were received, as far as it is known.
+    pub fn last_received(&self) -> Option<i64> {
+        let state = self.shared.state();
+        let times = state.segments.iter().rev();
+        times.filter_map(|segment| segment.index().latest).next()
+    }
+
     /// Everything that was written so far, including frames without rows: an epoch, an empty transaction.
     pub fn written(&self) -> Written {
         self.shared.state().written

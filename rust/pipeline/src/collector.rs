@@ -17,6 +17,7 @@
 //! through the `outbox`.
 
 mod access;
+mod ahead;
 mod commit;
 mod config;
 mod describe;
@@ -57,6 +58,7 @@ use zeroxide_log::{Batch, Log, LogError, LogId, Recovery};
 
 use crate::collector::access::Access;
 pub use crate::collector::access::{Grant, Grants, Role};
+use crate::collector::ahead::Ahead;
 use crate::collector::commit::Commits;
 pub use crate::collector::config::{Config, Framing, Plain, Security};
 use crate::collector::door::Door;
@@ -188,11 +190,13 @@ impl Collector {
         let reader = log.reader();
         let log_id = log.id();
         let fetcher = Fetcher::start(reader.clone(), outbox.clone(), stats.clone(), unread)?;
+        let ahead = Ahead::new(config.max_ahead, log.last_received(), stats.clone());
         let staging = Staging::start(
             stage,
             line.clone(),
             outbox.clone(),
             stats.clone(),
+            ahead.clone(),
             config.staged_for,
         )?;
         let publishing =
@@ -216,6 +220,7 @@ impl Collector {
                 commits,
                 outbox.clone(),
                 stats.clone(),
+                ahead,
             ),
             config,
             stats,

@@ -4,11 +4,12 @@ mod peer;
 
 use std::time::Duration;
 
+use bytes::Bytes;
 use peer::{LONG, Peer, append, batch, collector, config, encode, hello, publish, stage};
 use zeroxide::{AllowList, Frame, Message, Value, curve_keypair, ids};
-use zeroxide_log::MAX_NAMES;
+use zeroxide_log::{BatchBuilder, MAX_NAMES, Row};
 use zeroxide_pipeline::collector::{Collector, Config, Grant, Grants, Role, Security};
-use zeroxide_pipeline::wire::{Code, Reply, Request};
+use zeroxide_pipeline::wire::{Attempt, Code, Reply, Request};
 
 #[test]
 fn noise_is_refused_and_counted_and_affects_no_other_peer() {
@@ -325,6 +326,58 @@ fn keys_have_roles_and_names() {
         Code::Denied,
         "nothing was given"
     );
+}
+
+#[test]
+fn rows_with_times_in_the_future_are_refused_from_every_writer() {
+    let (_dir, collector) = collector();
+    let mut peer = Peer::of(&collector);
+    let timed = |timestamp| {
+        let mut builder = BatchBuilder::new();
+        let row = Row {
+            value: b"x",
+            timestamp,
+            ..Row::default()
+        };
+        builder.push(row).unwrap();
+        builder.finish()
+    };
+    let encoded = |timestamp| {
+        let mut out = Vec::new();
+        timed(timestamp).encode(&mut out);
+        Bytes::from(out)
+    };
+    // A time of the year 294247.
+    let far = Some(i64::MAX);
+    peer.hello("p", 1);
+    let append = |first_seq, timestamp| Request::Append {
+        producer: "p".to_owned(),
+        epoch: 1,
+        first_seq,
+        batch: encoded(timestamp),
+    };
+    assert_eq!(peer.refused(append(0, far)).0, Code::Invalid);
+    let stage = |timestamp| Request::Stage {
+        query: "q".to_owned(),
+        batch: 0,
+        attempt: Attempt {
+            partition: 0,
+            attempt: 0,
+        },
+        part: 0,
+        rows: encoded(timestamp),
+    };
+    assert_eq!(peer.refused(stage(far)).0, Code::Invalid);
+    let refused = collector.append(timed(far), LONG).unwrap_err();
+    assert!(refused.to_string().contains("max_ahead_hours"), "{refused}");
+    assert_eq!(peer.stat("rows_ahead"), 3);
+    assert_eq!(peer.stat("rows"), 0);
+
+    for old in [None, Some(i64::MIN), Some(0)] {
+        collector.append(timed(old), LONG).unwrap();
+    }
+    assert!(matches!(peer.ask(append(0, Some(0))), Reply::Ack { .. }));
+    assert_eq!(peer.ask(stage(Some(0))), Reply::Staged);
 }
 
 #[test]

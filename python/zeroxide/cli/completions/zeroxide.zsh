@@ -175,6 +175,7 @@ _shtab_zeroxide_collector_options=(
   "--max-names-per-connection[producer names on one connection (default\: 64)]:N:"
   "--max-staged-bytes[rows staged but not published (default\: 16G)]:SIZE:"
   "--staged-hours[hours to keep rows that are staged but not published (default\: 1)]:HOURS:"
+  "--max-ahead-hours[hours by which the time of a row may be ahead of the clock (default\: 24)]:HOURS:"
   "--credit-bytes[unacknowledged bytes of all producers together (default\: 256M)]:SIZE:"
   "--credit-rows[unacknowledged rows of all producers together (default\: 8388608)]:ROWS:"
   "--http-body-bytes[largest body of a POST request (default\: 16M)]:SIZE:"

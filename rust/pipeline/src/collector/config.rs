@@ -45,6 +45,8 @@ pub struct Config {
     pub publish_beside: u64,
     /// The time after which staged rows that were not published are discarded.
     pub staged_for: Duration,
+    /// The maximum by which the time of a row may be ahead of this machine's clock, or of the last rows in the log.
+    pub max_ahead: Duration,
     /// The interval at which retention is applied.
     pub retain_every: Duration,
     /// The interval at which a failed write is retried.
@@ -137,6 +139,7 @@ impl Config {
             max_staged_bytes: 16 << 30,
             publish_beside: 8 << 20,
             staged_for: Duration::from_secs(3600),
+            max_ahead: Duration::from_secs(24 * 3600),
             retain_every: Duration::from_secs(1),
             retry_every: Duration::from_millis(500),
             security: None,

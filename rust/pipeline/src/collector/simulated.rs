@@ -11,6 +11,7 @@ use zeroxide::{Context, Frame, Message, Socket, SocketType};
 use zeroxide_log::{Batch, Log, Reader, Syncer};
 
 use crate::collector::CollectorError;
+use crate::collector::ahead::Ahead;
 use crate::collector::commit::Commits;
 use crate::collector::config::Config;
 use crate::collector::door::Door;
@@ -121,11 +122,13 @@ impl Served {
         let (events, incoming) = mpsc::channel();
         let line = Line::new(events, wake);
         let reader = log.reader();
+        let ahead = Ahead::new(config.max_ahead, log.last_received(), stats.clone());
         let (staging, stager) = Staging::new(
             stage,
             line.clone(),
             outbox.clone(),
             stats.clone(),
+            ahead.clone(),
             config.staged_for,
         );
         let (publishing, preparer) =
@@ -142,6 +145,7 @@ impl Served {
                 commits,
                 outbox.clone(),
                 stats.clone(),
+                ahead,
             ),
             config,
             stats,

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use zeroxide_log::Batch;
 
+use crate::collector::ahead::Ahead;
 use crate::collector::line::{Event, Line};
 use crate::collector::outbox::{Asked, Outbox};
 use crate::collector::refusal::Refusal;
@@ -91,9 +92,11 @@ impl Staging {
         line: Line,
         outbox: Outbox,
         stats: Arc<Stats>,
+        ahead: Arc<Ahead>,
         expire_after: Duration,
     ) -> std::io::Result<Staging> {
-        let (mut staging, mut worker) = Staging::new(stage, line, outbox, stats, expire_after);
+        let (mut staging, mut worker) =
+            Staging::new(stage, line, outbox, stats, ahead, expire_after);
         let thread = thread::Builder::new()
             .name("collector-stage".to_owned())
             .spawn(move || worker.run())?;
@@ -107,6 +110,7 @@ impl Staging {
         line: Line,
         outbox: Outbox,
         stats: Arc<Stats>,
+        ahead: Arc<Ahead>,
         expire_after: Duration,
     ) -> (Staging, Worker) {
         let (sender, jobs) = mpsc::channel();
@@ -123,6 +127,7 @@ impl Staging {
             line,
             outbox,
             stats,
+            ahead,
             expire_after,
             taken,
         };
@@ -169,6 +174,7 @@ pub(super) struct Worker {
     line: Line,
     outbox: Outbox,
     stats: Arc<Stats>,
+    ahead: Arc<Ahead>,
     expire_after: Duration,
     /// The bytes of the jobs that were taken.
     taken: Arc<Count>,
@@ -235,9 +241,12 @@ impl Worker {
 
     fn write(&mut self, of: &BatchOf, key: (Attempt, u32), rows: Bytes) -> Result<(), Refusal> {
         // Rows that cannot be published must not be staged.
-        if let Err(error) = Batch::decode(rows.clone()) {
-            self.stats.malformed.add(1);
-            return Err(Refusal::new(Code::Malformed, 0, error.to_string()));
+        match Batch::decode(rows.clone()) {
+            Ok(batch) => self.ahead.check(&batch)?,
+            Err(error) => {
+                self.stats.malformed.add(1);
+                return Err(Refusal::new(Code::Malformed, 0, error.to_string()));
+            }
         }
         self.stage.write(of, key, &rows, Instant::now())
     }

@@ -85,6 +85,8 @@ counters! {
     plain_unframed,
     /// Rows of plain peers that were appended but lost before they were on disk.
     plain_lost,
+    /// Rows that were refused because a time in their batch was too far ahead.
+    rows_ahead,
     /// Rows through `append`, HTTP among them.
     local_rows,
     /// HELLOs.

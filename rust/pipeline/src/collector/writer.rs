@@ -23,6 +23,7 @@ use bytes::Bytes;
 use zeroxide_log::{Batch, Log, LogError, Origin, Syncer, Written};
 
 use crate::clock::wall;
+use crate::collector::ahead::Ahead;
 use crate::collector::commit::{Commits, Waiting};
 use crate::collector::config::Config;
 use crate::collector::ingest::{Admission, Hello, Limits, Rows, Sessions};
@@ -75,6 +76,7 @@ pub(super) struct Writer {
     /// Published batches of queries, whose staged rows can be discarded.
     published: Vec<BatchOf>,
     topics: Topics,
+    ahead: Arc<Ahead>,
 }
 
 impl Writer {
@@ -85,6 +87,7 @@ impl Writer {
         commits: Commits,
         outbox: Outbox,
         stats: Arc<Stats>,
+        ahead: Arc<Ahead>,
     ) -> Writer {
         let limits = Limits {
             sessions: config.max_producers,
@@ -107,6 +110,7 @@ impl Writer {
             advertise,
             published: Vec::new(),
             topics: Topics::default(),
+            ahead,
         }
     }
 
@@ -240,6 +244,9 @@ impl Writer {
             0 => batch,
             _ => batch.slice(skip, rows.count - skip),
         };
+        if let Err(refusal) = self.ahead.check(&batch) {
+            return self.outbox.refuse(&sent.asked, refusal);
+        }
         let origin = Origin {
             producer,
             epoch,
@@ -339,6 +346,9 @@ impl Writer {
         if self.stuck.is_some() {
             return Err(self.refusal());
         }
+        batches
+            .iter()
+            .try_for_each(|batch| self.ahead.check(batch))?;
         let most = self.config.max_batch_bytes;
         // Readers receive whole batches, so the limit for producers applies here, too.
         let mut pieces = Vec::with_capacity(batches.len());
@@ -518,6 +528,7 @@ impl Writer {
     pub fn receive_time(&mut self) -> i64 {
         let now = i64::try_from(wall()).unwrap_or(i64::MAX);
         self.received = self.received.max(now);
+        self.ahead.on_received(self.received);
         self.received
     }
 }

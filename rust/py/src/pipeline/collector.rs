@@ -92,7 +92,7 @@ impl Collector {
     /// Opens the log, binds, and serves.
     #[pyo3(signature = (directory, bind, *, pull, subscribe, dealer, framing, keep_frames, retention_bytes,
         retention_seconds, retention_groups, flush_seconds, flush_rows, segment_bytes, max_batch_bytes, max_producers, max_staged_bytes,
-        staged_seconds, credit_rows, credit_bytes, advertise, secret_key, allow,
+        staged_seconds, ahead_seconds, credit_rows, credit_bytes, advertise, secret_key, allow,
         open_to_network, roles, max_names_per_connection))]
     #[allow(clippy::too_many_arguments, reason = "the options of a collector")]
     fn _open(
@@ -115,6 +115,7 @@ impl Collector {
         max_producers: usize,
         max_staged_bytes: u64,
         staged_seconds: f64,
+        ahead_seconds: f64,
         credit_rows: u64,
         credit_bytes: u64,
         advertise: Option<String>,
@@ -149,6 +150,7 @@ impl Collector {
         config.max_producers = max_producers;
         config.max_staged_bytes = max_staged_bytes;
         config.staged_for = span(staged_seconds)?.unwrap_or(Duration::MAX);
+        config.max_ahead = span(ahead_seconds)?.unwrap_or(Duration::MAX);
         config.credit.rows = credit_rows;
         config.credit.bytes = credit_bytes;
         config.open_to_network = open_to_network;
