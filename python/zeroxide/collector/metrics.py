@@ -64,6 +64,7 @@ _GAUGES = {
     "unread_bytes": "Bytes that readers requested and have not taken",
     "unread_other_bytes": "Memory of other replies that clients have not taken, in bytes",
     "groups_unlisted": "Groups that are not listed, because 1,000 others are further behind",
+    "clock_ahead_seconds": "Seconds by which the clock has jumped ahead since the start",
     "credit_rows": "Rows that each producer may have unacknowledged",
     "credit_bytes": "Bytes that each producer may have unacknowledged",
     "staged_bytes": "Bytes staged and not published",

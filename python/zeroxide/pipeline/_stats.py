@@ -175,6 +175,8 @@ class CollectorStats(_Archived):
     """Bytes that each producer may have unacknowledged."""
     uptime_seconds: int
     """Seconds since the start."""
+    clock_ahead_seconds: int
+    """How far the machine's clock has jumped ahead since the start. Retention does not follow it."""
     too_large: int
     """Connections that ended because of a message that was too large."""
     plain_too_large: int

@@ -17,6 +17,7 @@
 //! through the `outbox`.
 
 mod access;
+mod age;
 mod ahead;
 mod commit;
 mod config;
@@ -56,8 +57,10 @@ use thiserror::Error;
 use zeroxide::{Context, ContextOptions, Socket, SocketType, Value, ids};
 use zeroxide_log::{Batch, Log, LogError, LogId, Recovery};
 
+use crate::clock::wall;
 use crate::collector::access::Access;
 pub use crate::collector::access::{Grant, Grants, Role};
+use crate::collector::age::Age;
 use crate::collector::ahead::Ahead;
 use crate::collector::commit::Commits;
 pub use crate::collector::config::{Config, Framing, Plain, Security};
@@ -212,6 +215,7 @@ impl Collector {
             .collect();
         let plain_sockets = gatherer.iter().flat_map(|gatherer| &gatherer.sockets);
         let door = Door::new(plain_sockets.chain([&router]))?;
+        let age = Age::start(wall(), log.last_received(), Instant::now());
         let server = Server {
             writer: Writer::new(
                 config.clone(),
@@ -238,6 +242,7 @@ impl Collector {
             endpoint: endpoint.clone(),
             advertise,
             started: Instant::now(),
+            age,
             plain_too_large: 0,
             door,
         };

@@ -4,10 +4,12 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Instant;
 
 use zeroxide::{DropReason, Socket};
 use zeroxide_log::disk;
 
+use crate::clock::wall;
 use crate::collector::ingest::{Session, Sessions};
 use crate::collector::routes::{Routes, routes};
 use crate::collector::serve::Server;
@@ -42,6 +44,7 @@ impl Server {
             Some((code, text)) => (code.name(), text.to_owned()),
             None => ("fine", String::new()),
         };
+        let ahead = self.age.clock_ahead(wall(), Instant::now());
         let numbers = [
             ("earliest", earliest),
             ("durable", durable),
@@ -56,6 +59,7 @@ impl Server {
             ("credit_rows", self.writer.credit().rows),
             ("credit_bytes", self.writer.credit().bytes),
             ("uptime_seconds", self.started.elapsed().as_secs()),
+            ("clock_ahead_seconds", ahead.as_secs()),
             ("too_large", router.dropped.dropped(DropReason::TooLarge)),
             ("plain_too_large", self.plain_too_large),
             ("max_batch_bytes", self.config.max_batch_bytes as u64),

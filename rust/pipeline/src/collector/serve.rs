@@ -10,6 +10,7 @@ use zeroxide_log::Reader;
 
 use crate::clock::wall;
 use crate::collector::access::{Access, Client};
+use crate::collector::age::Age;
 use crate::collector::config::Config;
 use crate::collector::door::Door;
 use crate::collector::fetch::{self, Fetcher};
@@ -58,6 +59,7 @@ pub(super) struct Server {
     pub endpoint: String,
     pub advertise: String,
     pub started: Instant,
+    pub age: Age,
     /// Messages of plain peers that were too large to be received.
     pub plain_too_large: u64,
     pub door: Door,
@@ -278,7 +280,7 @@ impl Server {
 
     /// Deletes segments according to retention, and saves the positions of groups if requested.
     pub fn retain(&mut self, and_save: bool) {
-        let now = i64::try_from(wall()).unwrap_or(i64::MAX);
+        let now = self.age.time(wall(), Instant::now());
         let Some(log) = self.writer.log() else { return };
         // Neither is urgent, and both are retried. If the log cannot be written to, the next rows report it.
         let retained = log.retain(now).is_ok();

@@ -45,6 +45,10 @@ pub(super) struct Sent {
     pub batch: Bytes,
 }
 
+/// The maximum by which the times of receipt in the log may be ahead of the clock, in microseconds: one day. If they are
+/// further ahead, the clock was wrong when they were written.
+const AHEAD: i64 = 24 * 3600 * 1_000_000;
+
 /// The obstacle to writing.
 #[derive(Debug)]
 struct Stuck {
@@ -70,7 +74,7 @@ pub(super) struct Writer {
     trusted: Option<Written>,
     /// The number of rows of plain peers that may not be on disk, and which no client can send again.
     plain_at_risk: u64,
-    /// The last time of receipt. Times never decrease, even if the clock does.
+    /// The last time of receipt. Times never decrease, even if the clock does, also while the collector is not running.
     received: i64,
     advertise: String,
     /// Published batches of queries, whose staged rows can be discarded.
@@ -94,6 +98,7 @@ impl Writer {
             per_route: config.max_names_per_connection,
             credit: config.credit,
         };
+        let received = first_time(log.last_received(), wall());
         Writer {
             config,
             stats,
@@ -106,7 +111,7 @@ impl Writer {
             held_plain: None,
             trusted: None,
             plain_at_risk: 0,
-            received: i64::MIN,
+            received,
             advertise,
             published: Vec::new(),
             topics: Topics::default(),
@@ -533,6 +538,16 @@ impl Writer {
     }
 }
 
+/// The time of receipt below which that of the next row must not be, given that of the last row in the log.
+fn first_time(received: Option<i64>, wall: u64) -> i64 {
+    let latest = i64::try_from(wall)
+        .unwrap_or(i64::MAX)
+        .saturating_add(AHEAD);
+    received
+        .filter(|received| *received <= latest)
+        .unwrap_or(i64::MIN)
+}
+
 /// Cuts a batch into pieces of at most `most` bytes, unless a single row is larger.
 fn cut(batch: &Batch, most: usize, pieces: &mut Vec<Batch>) {
     let rows = batch.rows();
@@ -543,4 +558,23 @@ fn cut(batch: &Batch, most: usize, pieces: &mut Vec<Batch>) {
     // Rows differ in size, so each half is checked separately.
     cut(&batch.slice(0, rows / 2), most, pieces);
     cut(&batch.slice(rows / 2, rows - rows / 2), most, pieces);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_of_receipt_continue_after_those_in_the_log() {
+        let (hour, day) = (3_600_000_000, AHEAD);
+        let wall = 1_790_000_000_000_000;
+        let first = |received| first_time(received, wall);
+        let wall = i64::try_from(wall).unwrap();
+        assert_eq!(first(None), i64::MIN);
+        for received in [wall - day, wall, wall + hour, wall + day] {
+            assert_eq!(first(Some(received)), received);
+        }
+        assert_eq!(first(Some(wall + day + 1)), i64::MIN, "from a wrong clock");
+        assert_eq!(first_time(Some(5), u64::MAX), 5);
+    }
 }
