@@ -20,13 +20,17 @@ const PRODUCER: &str = "producer";
 const SEEDS: u64 = 30;
 
 fn begin(seed: u64) -> Served {
+    begin_with(seed, LogConfig::default())
+}
+
+fn begin_with(seed: u64, log: LogConfig) -> Served {
     simulated::begin(seed, false);
     simulated::enter(COLLECTOR);
     simulated::restart(COLLECTOR);
     let mut config = Config::new(PathBuf::from("/collector/log"));
     config.log = LogConfig {
         segment_bytes: 1500,
-        ..LogConfig::default()
+        ..log
     };
     Served::open(config).unwrap()
 }
@@ -268,4 +272,27 @@ fn a_published_batch_does_not_count_as_missing_while_the_log_is_not_open() {
         ask(&mut served, publish()),
         Reply::Published { already: true, .. }
     ));
+}
+
+#[test]
+fn a_clock_that_jumps_ahead_deletes_no_rows() {
+    let hour = Duration::from_secs(3600);
+    let log = LogConfig {
+        retention_time: Some(hour),
+        ..LogConfig::default()
+    };
+    let mut served = begin_with(0, log);
+    for number in 0..50 {
+        append(&mut served, number);
+        work(&mut served, &[Work::Sync, Work::Serve]);
+    }
+    let (_, durable) = served.reader().bounds();
+    assert_eq!(durable, 50);
+    simulated::pass(365 * 24 * 3_600_000_000);
+    work(&mut served, &[Work::Save]);
+    assert_eq!(served.reader().bounds(), (0, durable));
+    // A row after the jump changes nothing.
+    append(&mut served, 50);
+    work(&mut served, &[Work::Sync, Work::Serve, Work::Save]);
+    assert_eq!(served.reader().bounds(), (0, durable + 1));
 }
