@@ -31,6 +31,7 @@ _COUNTERS = {
     "fetch_waits": "Times that a reply had to wait until the reader took earlier ones",
     "staged_parts": "Parts that sinks staged",
     "staged_expired": "Staged batches that were not published in time",
+    "staged_lost": "Staged parts that were damaged or could not be read at the start",
     "published": "Batches of sinks published",
     "published_rows": "Rows of published batches",
     "published_again": "Repeated batches of sinks, which were not published twice",

@@ -239,6 +239,8 @@ class CollectorStats(_Archived):
     """Batches that are staged now."""
     staged_expired: int
     """Staged batches that expired."""
+    staged_lost: int
+    """Staged parts that were damaged or could not be read at the start; `Recovery.notes` has more."""
     published: int
     """Batches of sinks that were published."""
     published_rows: int

@@ -169,6 +169,7 @@ impl Collector {
         stage.forget_published(|query| log.published(query).map(|last| last.batch));
 
         let mut recovery = log.recovery().clone();
+        recovery.notes.append(&mut stage.notes);
         let access = match &config.security {
             Some(security) => {
                 let mut owners = Owners::open(&config.dir)?;
@@ -185,6 +186,7 @@ impl Collector {
         let advertise = config.advertise.clone().unwrap_or_default();
 
         let stats = Arc::new(Stats::default());
+        stats.staged_lost.set(stage.lost);
         let unread = Unread::new(config.max_unread_bytes);
         let outbox = Outbox::new(router.clone(), stats.clone(), unread.clone());
         let (wake, woken) = wake::pair()?;

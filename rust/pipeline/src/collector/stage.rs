@@ -1,11 +1,12 @@
 //! Staged rows of sinks, which readers do not see yet: one file per batch of a query, in the folder `staged` of the
 //! log.
 //!
-//! A part is acknowledged when its record is on disk, and the next process finds it again. An incomplete record at the
-//! end of a file is cut off. The log knows which batches were published: their files, and files without writes for some
-//! time, are deleted.
+//! A part is acknowledged when its record is on disk, and the next process finds it again ([`recovery`]). An incomplete
+//! record at the end of a file is cut off. The log knows which batches were published: their files, and files without
+//! writes for some time, are deleted.
 
 mod format;
+mod recovery;
 
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use std::io;
@@ -14,7 +15,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use zeroxide_log::disk::{self, File, FileExt, OpenOptions};
+use zeroxide_log::disk::{self, File, FileExt};
 use zeroxide_log::{Batch, private};
 
 use crate::collector::refusal::Refusal;
@@ -98,48 +99,15 @@ pub(super) struct Stage {
     bytes: u64,
     /// The last batches that expired, and after how long, for the error when they are requested.
     expired: VecDeque<(BatchOf, Duration)>,
+    /// Files that could not be used when the collector started.
+    aside: Vec<PathBuf>,
+    /// The losses that were found when the collector started, in words.
+    pub notes: Vec<String>,
+    /// The number of parts that were lost then, as far as it is known.
+    pub lost: u64,
 }
 
 impl Stage {
-    /// Loads the staged batches of a log's folder. Other files are left alone.
-    pub fn open(log: &Path, most: u64) -> io::Result<Stage> {
-        let dir = log.join("staged");
-        private::make_folder(&dir)?;
-        let mut stage = Stage {
-            dir,
-            most,
-            most_parts: PARTS,
-            batches: BTreeMap::new(),
-            next_file: 0,
-            bytes: 0,
-            expired: VecDeque::new(),
-        };
-        let mut files = Vec::new();
-        for entry in disk::read_dir(&stage.dir)? {
-            let path = entry?.path();
-            if path
-                .extension()
-                .is_some_and(|extension| extension == "stage")
-            {
-                let number = path
-                    .file_stem()
-                    .and_then(|stem| stem.to_str()?.parse().ok());
-                files.push((number.unwrap_or(0), path));
-            }
-        }
-        files.sort();
-        for (number, path) in files {
-            stage.next_file = stage.next_file.max(number + 1);
-            let recovered = stage.recover(path.clone());
-            recovered.map_err(|error| {
-                io::Error::new(error.kind(), format!("{}: {error}", path.display()))
-            })?;
-        }
-        // An earlier process may have ended before it synced the names of its files.
-        disk::sync_folder(&stage.dir)?;
-        Ok(stage)
-    }
-
     /// The number of staged bytes, and of their batches.
     pub fn size(&self) -> (u64, usize) {
         (self.bytes, self.batches.len())
@@ -148,44 +116,6 @@ impl Stage {
     /// The number of staged parts.
     fn parts(&self) -> usize {
         self.batches.values().map(|staged| staged.parts.len()).sum()
-    }
-
-    /// Loads a file of an earlier process, truncated after its last complete record.
-    fn recover(&mut self, path: PathBuf) -> io::Result<()> {
-        let file = OpenOptions::new().read(true).write(true).open(&path)?;
-        let length = file.metadata()?.len();
-        let Some((name, start)) = format::read_head(&file, length)? else {
-            // Its head was never on disk, so nothing in it was acknowledged.
-            return disk::remove_file(&path);
-        };
-        let file = Arc::new(file);
-        let mut staged = Staged {
-            path,
-            length: start,
-            synced: start,
-            parts: HashMap::new(),
-            // No client could write to it while the collector was not running.
-            touched: Instant::now(),
-            is_broken: false,
-            file,
-        };
-        while let Some((key, part)) = format::read_record(&staged.file, staged.length, length)? {
-            staged.length = part.position + part.length as u64;
-            staged.parts.insert(key, part);
-        }
-        if staged.length < length {
-            staged.file.set_len(staged.length)?;
-        }
-        // The data may be in the page cache only, from a process that ended before its sync.
-        format::write_again(&staged.file, staged.length)?;
-        staged.synced = staged.length;
-        self.bytes += staged.length;
-        if let Some(older) = self.batches.insert(name, staged) {
-            // It was discarded before the newer file was created, and could not be removed.
-            self.bytes -= older.length;
-            disk::remove_file(&older.path)?;
-        }
-        Ok(())
     }
 
     /// Writes a part after the others of its batch; it counts after [`sync`](Self::sync). A part that was staged before
@@ -339,6 +269,11 @@ impl Stage {
 
     fn why_missing(&self, of: &BatchOf) -> String {
         match self.expired.iter().find(|(expired, _)| expired == of) {
+            None if !self.aside.is_empty() => format!(
+                "it was never sent, or not to this collector, or it was in {}, which could not be used when the collector \
+                 started: write the batch again",
+                self.aside[0].display()
+            ),
             None => "it was never sent, or not to this collector".to_owned(),
             Some((_, age)) => format!(
                 "it has expired, as nothing was staged for this batch within {} minutes: let the collector wait for longer (staged_hours), and write the batch again",
@@ -419,186 +354,4 @@ fn refuse(path: &Path, error: &io::Error) -> Refusal {
 mod cases;
 
 #[cfg(test)]
-mod tests {
-    use std::fs;
-
-    use super::*;
-
-    fn of(query: &str, batch: u64) -> BatchOf {
-        BatchOf {
-            query: query.to_owned(),
-            batch,
-        }
-    }
-
-    fn attempt(partition: u32, attempt: u64) -> Attempt {
-        Attempt { partition, attempt }
-    }
-
-    fn won(partition: u32, number: u64, parts: u32) -> Won {
-        Won {
-            attempt: attempt(partition, number),
-            parts,
-        }
-    }
-
-    fn read(stage: &Stage, of: &BatchOf, won: &[Won]) -> Result<Vec<Bytes>, Code> {
-        let parts = stage.find(of, won).map_err(|refusal| refusal.code)?;
-        Ok(parts.iter().map(|part| part.read().unwrap()).collect())
-    }
-
-    #[test]
-    fn an_error_names_the_staged_file_that_cannot_be_read() {
-        let dir = tempfile::tempdir().unwrap();
-        let stage = Stage::open(dir.path(), 1 << 20).unwrap();
-        let path = stage.dir.join("5.stage");
-        drop(stage);
-        // A folder cannot be read like a file.
-        fs::create_dir(&path).unwrap();
-        let error = Stage::open(dir.path(), 1 << 20).err().unwrap().to_string();
-        assert!(error.contains(path.to_str().unwrap()), "{error}");
-    }
-
-    #[test]
-    fn parts_are_found_again_after_a_crash_and_half_a_record_is_not() {
-        let dir = tempfile::tempdir().unwrap();
-        let now = Instant::now();
-        let mut stage = Stage::open(dir.path(), 1 << 20).unwrap();
-        let batch = of("q", 7);
-        stage
-            .write(&batch, (attempt(0, 1 << 40), 0), b"one", now)
-            .unwrap();
-        stage
-            .write(&batch, (attempt(0, 1 << 40), 1), b"two", now)
-            .unwrap();
-        stage
-            .write(&batch, (attempt(1, 2), 0), b"three", now)
-            .unwrap();
-        stage.sync(&batch).unwrap();
-        let path = dir.path().join("staged/000000000000.stage");
-        drop(stage);
-        let whole = fs::read(&path).unwrap();
-        fs::write(
-            &path,
-            [&whole[..], &format::RECORD_MAGIC[..], &[1; 40]].concat(),
-        )
-        .unwrap();
-
-        let stage = Stage::open(dir.path(), 1 << 20).unwrap();
-        assert_eq!(fs::read(&path).unwrap(), whole);
-        let all = [won(1, 2, 1), won(0, 1 << 40, 2)];
-        assert_eq!(read(&stage, &batch, &all).unwrap(), ["three", "one", "two"]);
-        assert_eq!(read(&stage, &batch, &[won(1, 2, 2)]), Err(Code::NotStaged));
-        assert_eq!(
-            read(&stage, &of("q", 8), &[won(1, 2, 1)]),
-            Err(Code::NotStaged)
-        );
-        assert_eq!(read(&stage, &of("q", 8), &[]).unwrap().len(), 0);
-
-        // A flipped bit removes its record and all later ones.
-        let mut flipped = whole.clone();
-        *flipped.last_mut().unwrap() ^= 1;
-        fs::write(&path, flipped).unwrap();
-        let stage = Stage::open(dir.path(), 1 << 20).unwrap();
-        assert_eq!(
-            read(&stage, &batch, &[won(0, 1 << 40, 2)]).unwrap().len(),
-            2
-        );
-        assert_eq!(read(&stage, &batch, &all), Err(Code::NotStaged));
-    }
-
-    #[test]
-    fn a_part_that_comes_again_replaces_the_first_one() {
-        let dir = tempfile::tempdir().unwrap();
-        let now = Instant::now();
-        let mut stage = Stage::open(dir.path(), 1 << 20).unwrap();
-        let batch = of("q", 0);
-        for rows in ["a", "b"] {
-            stage
-                .write(&batch, (attempt(0, 0), 0), rows.as_bytes(), now)
-                .unwrap();
-        }
-        assert_eq!(read(&stage, &batch, &[won(0, 0, 1)]).unwrap(), ["b"]);
-    }
-
-    #[test]
-    fn open_batches_are_limited() {
-        let dir = tempfile::tempdir().unwrap();
-        let mut stage = Stage::open(dir.path(), 1 << 20).unwrap();
-        let mut write =
-            |batch| stage.write(&of("q", batch), (attempt(0, 0), 0), b"x", Instant::now());
-        for batch in 0..BATCHES as u64 {
-            write(batch).unwrap();
-        }
-        assert_eq!(write(BATCHES as u64).unwrap_err().code, Code::TooMany);
-        write(0).unwrap();
-    }
-
-    #[test]
-    fn staged_parts_are_limited_however_small_they_are() {
-        let dir = tempfile::tempdir().unwrap();
-        let mut stage = Stage::open(dir.path(), 1 << 20).unwrap();
-        stage.most_parts = 3;
-        let write = |stage: &mut Stage, batch, part| {
-            stage.write(&of("q", batch), (attempt(0, 0), part), b"", Instant::now())
-        };
-        write(&mut stage, 0, 0).unwrap();
-        write(&mut stage, 0, 1).unwrap();
-        write(&mut stage, 1, 0).unwrap();
-        let refusal = write(&mut stage, 1, 1).unwrap_err();
-        assert_eq!((refusal.code, refusal.detail), (Code::TooMany, 3));
-        assert!(refusal.text.contains("more rows"), "{}", refusal.text);
-        stage.abort(&of("q", 0), &[]);
-        write(&mut stage, 1, 1).unwrap();
-    }
-
-    #[test]
-    fn staging_is_bounded_and_published_aborted_or_old_batches_make_room() {
-        let dir = tempfile::tempdir().unwrap();
-        let now = Instant::now();
-        let mut stage = Stage::open(dir.path(), 400).unwrap();
-        let rows = [1; 100];
-        for batch in 0..2 {
-            stage
-                .write(&of("q", batch), (attempt(0, 0), 0), &rows, now)
-                .unwrap();
-        }
-        let refusal = stage.write(&of("q", 2), (attempt(0, 0), 0), &rows, now);
-        assert_eq!(refusal.unwrap_err().code, Code::TooMany);
-        stage.on_published(&of("q", 0));
-        stage
-            .write(&of("q", 2), (attempt(0, 0), 0), &rows, now)
-            .unwrap();
-        stage.abort(&of("q", 2), &[attempt(1, 1)]);
-        assert_eq!(stage.size().1, 2);
-        stage.abort(&of("q", 2), &[attempt(0, 0)]);
-        stage.abort(&of("q", 3), &[]);
-        assert_eq!(stage.size().1, 1);
-        assert_eq!(stage.expire(now, Duration::from_secs(1)), 0);
-        assert_eq!(
-            stage.expire(now + Duration::from_secs(2), Duration::from_secs(1)),
-            1
-        );
-        assert_eq!(stage.size(), (0, 0));
-        let refusal = stage.find(&of("q", 1), &[won(0, 0, 1)]).unwrap_err();
-        assert!(
-            refusal.text.contains("expired") && refusal.text.contains("staged_hours"),
-            "{}",
-            refusal.text
-        );
-        let refusal = stage.find(&of("q", 9), &[won(0, 0, 1)]).unwrap_err();
-        assert!(refusal.text.contains("never sent"), "{}", refusal.text);
-        assert_eq!(fs::read_dir(dir.path().join("staged")).unwrap().count(), 0);
-
-        stage
-            .write(&of("q", 4), (attempt(0, 0), 0), &rows, now)
-            .unwrap();
-        stage
-            .write(&of("r", 4), (attempt(0, 0), 0), &rows, now)
-            .unwrap();
-        drop(stage);
-        let mut stage = Stage::open(dir.path(), 400).unwrap();
-        stage.forget_published(|query| (query == "q").then_some(5));
-        assert_eq!(stage.size().1, 1);
-    }
-}
+mod tests;

@@ -19,7 +19,7 @@ use crate::wire::{Attempt, Code, Reply, Won};
 /// The maximum number of bytes that wait for this thread.
 const WAITING: u64 = 256 << 20;
 
-/// What a job counts in addition to its rows and lists: its place in the queue, its names, and the allocations of both.
+/// The bytes that a job counts in addition to its rows and lists: its place in the queue, its names, and the allocations of both.
 const JOB: usize = 512;
 
 /// The maximum number of parts that are synced together.

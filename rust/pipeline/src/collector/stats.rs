@@ -107,6 +107,8 @@ counters! {
     staged_batches,
     /// Staged batches that were not published in time.
     staged_expired,
+    /// Staged parts that were damaged or could not be read when the collector started, as far as they are known.
+    staged_lost,
     /// Batches of sinks that were published.
     published,
     /// Rows of published batches.

@@ -20,7 +20,7 @@ const SMALL: u64 = 512;
 /// The maximum size of other replies that one client may leave unread when room is short.
 const LITTLE: u64 = 64 << 10;
 
-/// What a reply without rows counts in addition to its bytes: its place in the queue, and the allocations around it.
+/// The bytes that a reply without rows counts in addition to its own: its place in the queue, and the allocations around it.
 const REPLY: usize = 512;
 
 /// See the module text.
@@ -41,7 +41,7 @@ struct Counts {
     by_client: HashMap<Bytes, Own>,
 }
 
-/// What one client has not taken.
+/// The replies that one client has not taken.
 #[derive(Debug, Default)]
 struct Own {
     rows: u64,

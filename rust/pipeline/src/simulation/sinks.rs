@@ -246,7 +246,10 @@ impl Sink {
                     ..
                 },
             ) => {
-                return Err(format!("parts that were staged are gone: {text}"));
+                if !text.contains("could not be used") {
+                    return Err(format!("parts that were staged are gone: {text}"));
+                }
+                self.begin_again();
             }
             (
                 Phase::Publishing,

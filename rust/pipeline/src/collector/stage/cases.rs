@@ -97,3 +97,24 @@ fn the_newer_of_two_files_of_a_batch_counts() {
     let files = disk::read_dir(Path::new("/machine/log/staged")).unwrap();
     assert_eq!(files.count(), 1);
 }
+
+#[test]
+fn a_file_that_fails_to_be_read_once_is_read_again() {
+    let mut stage = begin(0);
+    write(&mut stage, 0);
+    stage.sync(&of()).unwrap();
+    simulated::stop(MACHINE, Stop::Kill);
+    drop(stage);
+    let mut started = 0;
+    for after in 0..8 {
+        simulated::restart(MACHINE);
+        simulated::fail_at(MACHINE, Act::Read, after);
+        // It ends the start if it is one of the folder, or comes after the parts were found.
+        if let Ok(stage) = Stage::open(Path::new("/machine/log"), 1 << 20) {
+            assert!(has(&stage, 0) && stage.notes.is_empty(), "{after}");
+            started += 1;
+        }
+        simulated::stop(MACHINE, Stop::Kill);
+    }
+    assert!(started >= 4, "{started}");
+}

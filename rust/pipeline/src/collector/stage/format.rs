@@ -11,10 +11,12 @@ use std::sync::Arc;
 use zeroxide_log::disk::{File, FileExt};
 
 use super::{BatchOf, StagedPart};
-use crate::wire::Attempt;
+use crate::wire::{Attempt, NAME_MAX};
 
 const FILE_MAGIC: [u8; 8] = *b"ZXSTAGE1";
 pub(super) const RECORD_MAGIC: [u8; 4] = *b"ZXR1";
+/// The length of the head of a file without the name.
+const HEAD: u64 = 22;
 /// The number of bytes that are rewritten at once.
 const AT_ONCE: usize = 1 << 20;
 /// The number of bytes of a record before its rows.
@@ -81,10 +83,20 @@ pub(super) fn read_head(file: &File, length: u64) -> io::Result<Option<(BatchOf,
     Ok(Some((of, end as u64)))
 }
 
-pub(super) type Record = ((Attempt, u32), StagedPart);
+/// The content of a record's place.
+pub(super) enum Found {
+    Part((Attempt, u32), StagedPart),
+    /// Its checksum is wrong.
+    Damage,
+}
 
-/// Reads the record at `position` of a file of `end` bytes, if it is complete.
-pub(super) fn read_record(file: &Arc<File>, position: u64, end: u64) -> io::Result<Option<Record>> {
+/// Reads the record at `position` of a file of `end` bytes, and returns the position after it; None if none begins there
+/// or it is not complete.
+pub(super) fn read_record(
+    file: &Arc<File>,
+    position: u64,
+    end: u64,
+) -> io::Result<Option<(Found, u64)>> {
     if position + RECORD as u64 > end {
         return Ok(None);
     }
@@ -100,8 +112,9 @@ pub(super) fn read_record(file: &Arc<File>, position: u64, end: u64) -> io::Resu
     let mut rows = vec![0; length];
     file.read_exact_at(&mut rows, rows_at)?;
     let crc = crc32c::crc32c(&rows);
+    let next = rows_at + length as u64;
     if crc32c::crc32c_combine(crc32c::crc32c(&head[8..]), crc, length) != u32_at(4) {
-        return Ok(None);
+        return Ok(Some((Found::Damage, next)));
     }
     let attempt = Attempt {
         partition: u32_at(16),
@@ -113,7 +126,23 @@ pub(super) fn read_record(file: &Arc<File>, position: u64, end: u64) -> io::Resu
         length,
         crc,
     };
-    Ok(Some(((attempt, u32_at(12)), part)))
+    Ok(Some((Found::Part((attempt, u32_at(12)), part), next)))
+}
+
+/// The number of complete records in a file without a valid head. They begin where one can be found after a name of any
+/// length.
+pub(super) fn count_headless(file: &Arc<File>, length: u64) -> io::Result<u64> {
+    for start in HEAD..=HEAD + NAME_MAX as u64 {
+        let (mut position, mut parts) = (start, 0);
+        while let Some((found, next)) = read_record(file, position, length)? {
+            position = next;
+            parts += u64::from(matches!(found, Found::Part(..)));
+        }
+        if parts > 0 {
+            return Ok(parts);
+        }
+    }
+    Ok(0)
 }
 
 /// Rewrites a file in place, and syncs it. If a sync has failed in an earlier process, the page cache has the data marked
