@@ -89,7 +89,8 @@ pub const FRAMES_MAX: usize = 4096;
 /// The id of a log, which never changes.
 pub type LogId = [u8; 16];
 
-/// The rows and bytes that a producer may have unacknowledged. If both are 0, it must send nothing until a status says
+/// The rows and bytes that a producer may have unacknowledged. The producer keeps to it; the collector does not enforce it,
+/// because its shares shrink when producers join. If both are 0, it must send nothing until a status says
 /// otherwise.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Credit {

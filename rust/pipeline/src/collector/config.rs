@@ -32,7 +32,8 @@ pub struct Config {
     pub max_fetch_bytes: usize,
     /// The maximum number of bytes of replies that all clients together may have requested and not taken.
     pub max_unread_bytes: u64,
-    /// The rows and bytes that all producers together may have unacknowledged.
+    /// The rows and bytes that all producers together may have unacknowledged. Producers keep to their shares; this is
+    /// not enforced.
     pub credit: Credit,
     /// The maximum number of connected producers.
     pub max_producers: usize,

@@ -1,5 +1,11 @@
-//! Decides which rows of which producer may be appended, by epochs, sequence numbers and credit. It uses neither
-//! sockets nor files.
+//! Decides which rows of which producer may be appended, by epochs and sequence numbers, and how much credit each
+//! producer gets. It uses neither sockets nor files.
+//!
+//! Credit is an agreement, and is not enforced: a producer that sends more is served. The rows themselves are in the page
+//! cache as soon as they were appended. A producer that ignores its credit makes two other things grow: its requests that
+//! were not read yet, which the socket's high-water mark bounds, and one entry per batch, of about 200 bytes, until the
+//! next sync has ended. Shares shrink when producers join, so at any time honest producers may have more in transit than their
+//! credit, and a refusal would hit them.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -26,7 +32,7 @@ const SWEEP_EVERY: Duration = Duration::from_secs(1);
 /// inaccurate clocks. A greater epoch would exclude every run whose clock is correct.
 const AHEAD: u64 = 24 * 3600 * 1_000_000;
 
-/// Limits for the rows in transit of all sessions, and for the number of sessions.
+/// The credit that all sessions share, and limits for the number of sessions.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Limits {
     pub sessions: usize,
