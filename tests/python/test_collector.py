@@ -7,6 +7,7 @@ import shutil
 import signal
 import sys
 import threading
+from datetime import UTC, datetime, timedelta
 
 import pytest
 from support import PATIENCE, Background, eventually
@@ -46,6 +47,31 @@ def test_rows_are_durable_when_append_returns(collector):
     assert last["headers"] == [{"key": "h", "value": b"1"}]
     assert table["timestampType"].to_pylist() == [1, 1, 1, 1, 0]
     assert table["producer"].null_count == table["seq"].null_count == 5
+
+
+def test_times_far_in_the_future_are_refused(directory):
+    when = datetime.now(UTC) + timedelta(hours=2)
+    row = {"value": b"x", "timestamp": when}
+    with collectors.Collector(directory / "log", max_ahead_hours=1) as collector:
+        with pytest.raises(collectors.Refused, match="max_ahead_hours"):
+            collector.append([row])
+        producer = collectors.Producer(collector.endpoint, name="p")
+        producer.send(b"x", timestamp=when)
+        with pytest.raises(collectors.Refused, match="ahead of the collector's clock"):
+            producer.close()
+        stats = collector.stats()
+        assert (stats["rows_ahead"], stats["rows"], stats["clock_ahead_seconds"]) == (2, 0, 0)
+    with collectors.Collector(directory / "log", max_ahead_hours=3) as collector:
+        assert collector.append([row]) == (0, 1)
+
+
+def test_a_file_of_staged_rows_that_cannot_be_read_is_set_aside(directory):
+    (directory / "log/staged/5.stage").mkdir(parents=True)
+    with collectors.Collector(directory / "log") as collector:
+        [note] = collector.recovery.notes
+        assert str(directory / "log/staged/5.stage") in note
+        assert collector.stats()["staged_lost"] == 1
+    assert os.listdir(directory / "log/staged") == ["5.stage.aside"]
 
 
 def test_tables_are_appended(collector):
