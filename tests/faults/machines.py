@@ -143,7 +143,8 @@ class Machines:
     def start(self, machine: str, module: str, script: str, *arguments: str) -> Any:
         source = f"import sys\nimport {module} as zmq\n{textwrap.dedent(script)}"
         command = ["ip", "netns", "exec", machine, sys.executable, "-c", source, *arguments]
-        program = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+        pipe = subprocess.PIPE
+        program = subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True)
         self.programs.append(program)
         return program
 

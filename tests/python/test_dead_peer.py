@@ -95,6 +95,41 @@ PUSHER = """
 """
 
 
+# A receiver that reads nothing after the handshake. Its kernel has little room.
+STUCK = """
+    import time
+    listener = zmq.create_server(("10.77.0.1", 5555))
+    listener.setsockopt(zmq.SOL_SOCKET, zmq.SO_RCVBUF, 1 << 16)
+    stream, _ = listener.accept()
+    greeting = b"\\xff" + bytes(8) + b"\\x7f\\x03\\x00NULL" + bytes(48)
+    ready = b"\\x05READY\\x0bSocket-Type\\x00\\x00\\x00\\x04PULL"
+    stream.sendall(greeting + bytes((4, len(ready))) + ready)
+    time.sleep(1000)
+"""
+
+# Sends what both kernels take, and closes its socket when it is told to. Says whether the report has a message.
+# Messages in its queue would wait for a new connection.
+CLOSER = """
+    import time
+    context = zmq.Context()
+    socket = context.socket(zmq.PUSH)
+    socket.connect("tcp://10.77.0.1:5555")
+    socket.wait_connected()
+    for _ in range(int(sys.argv[1])):
+        socket.send(bytes(10_000))
+    while socket.stats()["queued_out"] > 0:
+        time.sleep(0.01)
+    time.sleep(0.5)
+    print("sent", flush=True)
+    sys.stdin.readline()
+    socket.send(b"last")
+    print("closing", flush=True)
+    print(socket.close(timeout=-1).messages > 0, flush=True)
+    context.term()
+    print("ended", flush=True)
+"""
+
+
 def says(program, *lines):
     """Waits until a program has printed these lines; ignores others."""
     for line in lines:
@@ -167,6 +202,37 @@ def test_a_dead_machine_with_a_full_receiver_is_noticed(machines, module):
     start = time.monotonic()
     machines.cable()
     says(pusher, "disconnected")
+    assert time.monotonic() - start < NOTICED
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("messages", "when"),
+    [(0, "before"), (15, "before"), (15, "while")],
+    ids=["room", "full", "while it waits"],
+)
+def test_close_ends_if_the_peers_machine_dies(machines, messages, when):
+    """With no limit: a machine that does not answer cannot receive the rest. The report has it."""
+    machines.cable()
+    machines.plug_in()
+    machines.start(machines.place, "socket", STUCK)
+    closer = machines.start(machines.home, "zeroxide", CLOSER, str(messages))
+    says(closer, "sent")
+
+    def tell():
+        closer.stdin.write("close\n")
+        closer.stdin.flush()
+        says(closer, "closing")
+
+    if when == "while":
+        tell()
+        time.sleep(3)
+        assert closer.poll() is None
+    start = time.monotonic()
+    machines.cable()
+    if when == "before":
+        tell()
+    says(closer, "True", "ended")
     assert time.monotonic() - start < NOTICED
 
 
