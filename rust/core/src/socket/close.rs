@@ -273,9 +273,17 @@ impl Core {
 
     /// The report while connections have not ended although their time is up.
     fn report_early(&self) -> Undelivered {
+        let mut given_up = self.tally().report();
+        let left = loop {
+            let left = self.registry.undelivered(self.socket_key());
+            let now = self.tally().report();
+            // A connection that gave up meanwhile would count twice, or not at all.
+            if now == given_up {
+                break left;
+            }
+            given_up = now;
+        };
         let mut tally = Tally::default();
-        let left = self.registry.undelivered(self.socket_key());
-        let given_up = self.tally().report();
         for peer in given_up.peers.iter().chain(&left.peers) {
             tally.add(peer);
         }
