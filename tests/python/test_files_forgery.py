@@ -57,9 +57,9 @@ def forged(folder, first, durable):
     return bytes(frame)
 
 
-def flip(path, position):
+def flip(path, position, bits=1):
     data = bytearray(path.read_bytes())
-    data[position] ^= 1
+    data[position] ^= bits
     path.write_bytes(data)
 
 
@@ -70,7 +70,7 @@ def subtree(path):
     return SubTreeFileSystem(str(path), LocalFileSystem())
 
 
-@pytest.mark.parametrize("byte", [9, 25, 50], ids=["length", "offset", "time"])
+@pytest.mark.parametrize("byte", [9, 25, 50, 84], ids=["length", "offset", "time", "rows"])
 @pytest.mark.parametrize("is_local", [True, False], ids=["local", "remote"])
 @pytest.mark.parametrize("first", [FORGED, FORGED + 1, FORGED + 2, ROWS, 1 << 61])
 def test_a_value_that_is_a_frame_is_no_row(tmp_path, first, is_local, byte):
@@ -91,6 +91,41 @@ def test_a_value_that_is_a_frame_is_no_row(tmp_path, first, is_local, byte):
         with pytest.raises(Refused) as caught:
             list(log.fetch(FORGED, ROWS))
         assert (caught.value.code, caught.value.detail) == ("corrupt", FORGED + 1)
+
+
+@pytest.mark.parametrize("byte", [9, 25, 50, 84], ids=["length", "offset", "time", "rows"])
+def test_a_value_that_is_a_frame_is_no_row_beside_others(tmp_path, byte):
+    from zeroxide.pipeline import Collector, FilesLog
+
+    value = forged(tmp_path / "other", 2, 0)
+    folder = tmp_path / "log"
+    with Collector(folder) as collector:
+        for values in [[b"before"], [value, b"beside", b"beside"], [b"behind"], [b"behind"]]:
+            collector.append([{"value": value} for value in values])
+    path = segment(folder)
+    flip(path, list(frames(path.read_bytes()))[1] + byte)
+    with FilesLog(folder) as log:
+        table = pa.Table.from_batches(log.fetch(4, 6))
+        assert table.column("value").to_pylist() == [b"behind", b"behind"]
+    with Collector(folder) as collector:
+        assert collector.recovery.damaged == ((1, 4),)
+
+
+@pytest.mark.parametrize("bit", range(8))
+@pytest.mark.parametrize("byte", [8, 9, 10, 11])
+@pytest.mark.parametrize("is_local", [True, False], ids=["local", "remote"])
+def test_a_length_that_leads_nowhere_costs_one_frame(tmp_path, byte, bit, is_local):
+    from zeroxide.pipeline import FilesLog
+
+    folder = tmp_path / "log"
+    values = [b"row %d" % row for row in range(4)]
+    path = written(folder, values)
+    flip(path, list(frames(path.read_bytes()))[1] + byte, 1 << bit)
+    opened = FilesLog(folder) if is_local else FilesLog("", filesystem=subtree(folder))
+    with opened as log:
+        for start, end in [(0, 1), (2, 4)]:
+            table = pa.Table.from_batches(log.fetch(start, end))
+            assert table.column("value").to_pylist() == values[start:end]
 
 
 def test_a_value_does_not_say_what_was_on_disk(tmp_path):

@@ -10,6 +10,7 @@ use crate::frame::{Header, OFFSET_MAX};
 use crate::ipc;
 use crate::private;
 
+mod search;
 #[cfg(test)]
 mod tests;
 mod walk;

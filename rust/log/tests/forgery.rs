@@ -11,6 +11,9 @@ use zeroxide_log::{Batch, BatchBuilder, Log, LogConfig, LogError, Origin, Row};
 const FORGED: u64 = 3;
 const ROWS: u64 = 9;
 
+/// Bytes of a header: the length of the frame, its offset, its time of receipt, and the number of its rows.
+const FLIPPED: [usize; 5] = [8, 9, 25, 50, 84];
+
 fn folder() -> TempDir {
     tempfile::tempdir_in("/dev/shm")
         .or_else(|_| tempfile::tempdir())
@@ -18,12 +21,18 @@ fn folder() -> TempDir {
 }
 
 fn batch(value: &[u8]) -> Batch {
+    batch_of(&[value])
+}
+
+fn batch_of(values: &[&[u8]]) -> Batch {
     let mut builder = BatchBuilder::new();
-    let row = Row {
-        value,
-        ..Row::default()
-    };
-    builder.push(row).unwrap();
+    for value in values {
+        let row = Row {
+            value,
+            ..Row::default()
+        };
+        builder.push(row).unwrap();
+    }
     builder.finish()
 }
 
@@ -42,6 +51,16 @@ fn open(folder: &Path) -> Log {
 
 fn put(frame: &mut [u8], at: usize, number: u64) {
     frame[at..at + 8].copy_from_slice(&number.to_le_bytes());
+}
+
+/// Changes the length in a header, with a right checksum and a body that adds up.
+fn put_length(header: &mut [u8], length: u32) {
+    let before = u32::from_le_bytes(header[8..12].try_into().unwrap());
+    let metadata = u32::from_le_bytes(header[20..24].try_into().unwrap());
+    header[8..12].copy_from_slice(&length.to_le_bytes());
+    header[20..24].copy_from_slice(&(metadata + length - before).to_le_bytes());
+    let crc = crc32c::crc32c(&header[8..]);
+    header[4..8].copy_from_slice(&crc.to_le_bytes());
 }
 
 /// A frame of another log, with these offsets.
@@ -105,10 +124,15 @@ fn written(value: &[u8]) -> TempDir {
 }
 
 fn flip(folder: &Path, within: impl Fn(&[usize]) -> usize) {
+    flip_all(folder, |frames| [within(frames)]);
+}
+
+fn flip_all<const N: usize>(folder: &Path, within: impl Fn(&[usize]) -> [usize; N]) {
     let path = segment(folder);
     let mut bytes = fs::read(&path).unwrap();
-    let at = within(&positions(&bytes));
-    bytes[at] ^= 1;
+    for at in within(&positions(&bytes)) {
+        bytes[at] ^= 1;
+    }
     fs::write(path, bytes).unwrap();
 }
 
@@ -154,8 +178,7 @@ fn a_value_that_is_a_frame_does_not_hide_the_rows_after_it() {
             let one = forged(first, durable);
             let two = [one.clone(), forged(first + 1, durable)].concat();
             for (value, count) in [(one, 1), (two, 2)] {
-                // The length of the frame around it, and the offset of its row.
-                for byte in [9, 25, 50] {
+                for byte in FLIPPED {
                     let folder = written(&value);
                     flip(folder.path(), |frames| frames[FORGED as usize] + byte);
                     check(
@@ -173,7 +196,7 @@ fn a_value_that_is_a_frame_without_rows_begins_no_producer() {
     for first in [FORGED, FORGED + 1] {
         let one = forged_epoch(first);
         for value in [one.clone(), [one.clone(), forged(first, 0)].concat()] {
-            for byte in [9, 25, 50] {
+            for byte in FLIPPED {
                 let folder = written(&value);
                 flip(folder.path(), |frames| frames[FORGED as usize] + byte);
                 check(
@@ -186,21 +209,120 @@ fn a_value_that_is_a_frame_without_rows_begins_no_producer() {
 }
 
 #[test]
-fn damage_to_a_frame_without_rows_costs_no_rows() {
+fn a_value_that_is_a_frame_is_no_row_beside_others() {
+    // The frame with the value has several rows, so that one with a later offset fits.
+    for (rows, at) in [(2, 0), (2, 1), (4, 0), (4, 3)] {
+        for first in FORGED..FORGED + rows + 2 {
+            let one = forged(first, 0);
+            let two = [one.clone(), forged(first + 1, 0)].concat();
+            for value in [one, two] {
+                for byte in FLIPPED {
+                    let what = format!("row {at} of {rows} from {first}, byte {byte}");
+                    let folder = folder();
+                    let mut log = open(folder.path());
+                    for row in 0..FORGED {
+                        log.append(&origin("p", row), &batch(b"before")).unwrap();
+                    }
+                    let mut values = vec![&b"beside"[..]; rows as usize];
+                    values[at] = &value;
+                    log.append(&origin("p", FORGED), &batch_of(&values))
+                        .unwrap();
+                    let end = FORGED + rows;
+                    for row in end..end + 3 {
+                        log.append(&origin("p", row), &batch(b"behind")).unwrap();
+                    }
+                    log.close().unwrap();
+                    flip(folder.path(), |frames| frames[FORGED as usize] + byte);
+                    let log = open(folder.path());
+                    assert_eq!(log.recovery().damaged, vec![FORGED..end; 1], "{what}");
+                    assert_eq!((log.next(), log.epoch("victim")), (end + 3, None), "{what}");
+                    for row in end..end + 3 {
+                        let frames = log.reader().fetch(row, row + 1, 1).unwrap();
+                        assert_eq!(frames[0].batch.value(0), b"behind", "{what}");
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn a_header_that_is_gone_does_not_make_a_value_a_row() {
+    // Neither its length nor its number of rows is left. But no frame follows the one inside.
     let folder = folder();
     let mut log = open(folder.path());
-    log.append(&origin("p", 0), &batch(b"zero")).unwrap();
-    log.begin_epoch("q", 3, 1).unwrap();
-    log.append(&origin("p", 1), &batch(b"one")).unwrap();
+    let value = forged(1, 0);
+    log.append(&origin("p", 0), &batch_of(&[&value, b"x", b"x", b"x"]))
+        .unwrap();
+    log.append(&origin("p", 4), &batch(b"behind")).unwrap();
+    log.append(&origin("p", 5), &batch(b"behind")).unwrap();
     log.close().unwrap();
-    flip(folder.path(), |frames| frames[1] + 50);
+    let path = segment(folder.path());
+    let mut bytes = fs::read(&path).unwrap();
+    let start = positions(&bytes)[0];
+    bytes[start..start + 96].fill(0);
+    fs::write(&path, bytes).unwrap();
     let log = open(folder.path());
-    assert_eq!(
-        (log.next(), log.epoch("p"), log.epoch("q")),
-        (2, Some(7), None)
-    );
-    let frames = log.reader().fetch(1, 2, 1).unwrap();
-    assert_eq!(frames[0].batch.value(0), b"one");
+    assert_eq!(log.recovery().damaged, vec![0..4; 1]);
+    assert_eq!((log.next(), log.epoch("victim")), (6, None));
+}
+
+#[test]
+fn many_values_that_begin_like_frames_hide_no_rows() {
+    // The checksums of more than a quarter of a gigabyte of announced frames are wrong.
+    let mut header = forged(FORGED + 2, 0);
+    header.truncate(u32::from_le_bytes(header[12..16].try_into().unwrap()) as usize);
+    put_length(&mut header, 1 << 20);
+    for byte in FLIPPED {
+        let folder = written(&header.repeat(300));
+        // So that the announced frames fit into the file.
+        let mut log = open(folder.path());
+        log.append(&origin("p", ROWS), &batch(&vec![7; 2 << 20]))
+            .unwrap();
+        log.close().unwrap();
+        flip(folder.path(), |frames| frames[FORGED as usize] + byte);
+        let log = open(folder.path());
+        assert_eq!(log.recovery().damaged, vec![FORGED..FORGED + 1; 1]);
+        assert_eq!(log.next(), ROWS + 1);
+    }
+}
+
+#[test]
+fn two_damaged_frames_cost_only_their_own_rows() {
+    for value in [forged(FORGED + 1, 0), forged(FORGED + 3, 0)] {
+        for byte in FLIPPED {
+            // The next one only if the length of the first is right. Otherwise, nothing tells the next one from the value.
+            let next = (byte > 9).then_some(FORGED + 1);
+            for other in next.into_iter().chain([FORGED + 2, FORGED + 4, ROWS - 1]) {
+                let folder = written(&value);
+                flip_all(folder.path(), |frames| {
+                    [FORGED, other].map(|frame| frames[frame as usize] + byte)
+                });
+                let log = open(folder.path());
+                let lost: Vec<u64> = log.recovery().damaged.iter().cloned().flatten().collect();
+                assert_eq!(lost, [FORGED, other], "byte {byte}");
+                assert_eq!((log.next(), log.epoch("victim")), (ROWS, None));
+            }
+        }
+    }
+}
+
+#[test]
+fn damage_to_a_frame_without_rows_costs_no_rows() {
+    for byte in FLIPPED {
+        let folder = folder();
+        let mut log = open(folder.path());
+        log.append(&origin("p", 0), &batch(b"zero")).unwrap();
+        log.begin_epoch("q", 3, 1).unwrap();
+        log.append(&origin("p", 1), &batch(b"one")).unwrap();
+        log.close().unwrap();
+        flip(folder.path(), |frames| frames[1] + byte);
+        let log = open(folder.path());
+        let known = (log.next(), log.epoch("p"), log.epoch("q"));
+        assert_eq!(known, (2, Some(7), None), "{byte}");
+        let frames = log.reader().fetch(1, 2, 1).unwrap();
+        assert_eq!(frames[0].batch.value(0), b"one", "{byte}");
+    }
 }
 
 #[test]

@@ -1,12 +1,12 @@
 //! Walks from frame to frame of a segment, and past damage.
 
-use std::cmp::Ordering;
 use std::io;
 
 use bytes::Bytes;
 
 use crate::disk::{self, File};
-use crate::frame::{FIXED, Header, MAGIC, MAX_HEADER, NoHeader};
+use crate::frame::{FIXED, Header, MAX_HEADER, NoHeader};
+use crate::segment::search::From;
 
 /// The item at a position of a segment.
 #[derive(Debug)]
@@ -34,31 +34,22 @@ pub trait ReadAt {
 
 /// Walks from header to header.
 pub(crate) struct Walk<'a> {
-    file: &'a dyn ReadAt,
+    pub(super) file: &'a dyn ReadAt,
     position: u64,
     /// The expected next offset.
-    offset: u64,
+    pub(super) offset: u64,
     /// The number of valid bytes.
-    bytes: u64,
+    pub(super) bytes: u64,
     /// No frame has later offsets: even without values, the rows before it would not have fitted into the file.
-    most: u64,
-    window: Window,
+    pub(super) most: u64,
+    pub(super) window: Window,
 }
 
 /// The least number of bytes of a row: its position among the values.
 const ROW_LEAST: u64 = 4;
 
-/// The number of bytes after damage in which the next frame is looked for, once there is a frame that may be it.
-const SEARCH_MOST: u64 = 64 << 20;
-
-/// The number of bytes of frames whose checksums turn out wrong, after which no more are checked during one search.
-const WRONG_MOST: u64 = 256 << 20;
-
 /// Bytes read at once by a walk, which cover several headers of small frames.
 const WALK_WINDOW: usize = 8 * 1024;
-
-/// Bytes read at once in search of the next frame after damage.
-const SEARCH_WINDOW: usize = 1 << 20;
 
 impl<'a> Walk<'a> {
     /// Walks from the frame at `position`, which begins with `offset`, to the end of `bytes`.
@@ -107,27 +98,25 @@ impl<'a> Walk<'a> {
             return Ok(None);
         }
         let position = self.position;
-        let (header, what, from) = match self.header_at(position, ahead)? {
-            Ok(header) if header.first_offset == self.offset => (Some(header), "", position),
+        let (what, from) = match self.header_at(position, ahead)? {
+            Ok(header) if header.first_offset == self.offset => {
+                self.position = position + header.length as u64;
+                self.offset = header.end();
+                return Ok(Some(Step::Frame { position, header }));
+            }
             // The next step returns this frame, unless a later one shows that it is none of the log's.
             Ok(header) if header.first_offset > self.offset => {
-                (None, "the frames before it are missing", position)
+                ("the frames before it are missing", From::Here(position))
             }
             Ok(_) => (
-                None,
                 "a frame stands where a later one should",
-                position + 8,
+                From::Behind(position),
             ),
-            Err(NoHeader::Short) => (None, "the file ends within a frame", position + 8),
-            Err(NoHeader::Wrong(what)) => (None, what, position + 8),
+            Err(NoHeader::Short) => ("the file ends within a frame", From::Behind(position)),
+            Err(NoHeader::Wrong(what)) => (what, From::Behind(position)),
         };
-        if let Some(header) = header {
-            self.position = position + header.length as u64;
-            self.offset = header.end();
-            return Ok(Some(Step::Frame { position, header }));
-        }
         let first = self.offset;
-        let next = self.search(position, from)?;
+        let next = self.search(from)?;
         self.position = next.map_or(self.bytes, |(next, _)| next);
         let end = next.map(|(_, offset)| offset);
         self.offset = end.unwrap_or(first);
@@ -140,7 +129,11 @@ impl<'a> Walk<'a> {
     }
 
     /// The header at a position, if it is correct and its frame ends within the file.
-    fn header_at(&mut self, position: u64, ahead: usize) -> io::Result<Result<Header, NoHeader>> {
+    pub(super) fn header_at(
+        &mut self,
+        position: u64,
+        ahead: usize,
+    ) -> io::Result<Result<Header, NoHeader>> {
         let mut get = |length| {
             let window = &mut self.window;
             window.get(self.file, position, length, ahead, self.bytes)
@@ -158,89 +151,11 @@ impl<'a> Walk<'a> {
             other => other,
         })
     }
-
-    /// Searches for the next frame after the damage at `damaged`, from `from` on. Returns its position and its first offset.
-    ///
-    /// A row's value can be a frame, with any offset and with right checksums. Inside damage, it looks like a frame of the
-    /// log. But offsets rise from frame to frame, so what looks like a frame is none if a later frame has an offset below its
-    /// end. And damage costs at least one row, except in a frame that says that it has none.
-    fn search(&mut self, damaged: u64, from: u64) -> io::Result<Option<(u64, u64)>> {
-        let mut end = self.bytes;
-        let claims = self.claims(damaged)?;
-        let (mut found, mut torn) = (None::<(u64, Header)>, None);
-        let mut wrong = 0;
-        let mut position = from.next_multiple_of(8);
-        while position < end {
-            let bytes = self.window.get(
-                self.file,
-                position,
-                SEARCH_WINDOW,
-                SEARCH_WINDOW,
-                self.bytes,
-            )?;
-            let mut at = 0;
-            while at + MAGIC.len() <= bytes.len() {
-                let here = position + at as u64;
-                at += 8;
-                if !bytes[at - 8..].starts_with(&MAGIC) {
-                    continue;
-                }
-                let Ok(header) = self.header_at(here, MAX_HEADER)? else {
-                    continue;
-                };
-                let first = header.first_offset;
-                let may_follow = self.may_follow(claims, here, &header);
-                let length = header.length as u64;
-                let is_whole = wrong < WRONG_MOST && header.fits(&self.frame(here, &header, 0)?);
-                if !is_whole {
-                    wrong += length;
-                    torn = torn.or(may_follow.then_some((here, first)));
-                    continue;
-                }
-                let is_lower = |found: &(u64, Header)| first < found.1.end();
-                if may_follow && first == self.offset {
-                    return Ok(Some((here, first)));
-                }
-                if may_follow && found.as_ref().is_none_or(is_lower) {
-                    found = Some((here, header));
-                    end = end.min(from.saturating_add(SEARCH_MOST));
-                }
-                // Values of this frame are not looked at.
-                at = at.max(usize::try_from(here + length - position).unwrap_or(usize::MAX));
-                at = at.next_multiple_of(8);
-            }
-            position += at.max(8) as u64;
-        }
-        Ok(found
-            .map(|(here, header)| (here, header.first_offset))
-            .or(torn))
-    }
-
-    /// Where the damaged frame at `position` says that it ends, and how many rows it says that it has.
-    fn claims(&mut self, position: u64) -> io::Result<Option<(u64, u64)>> {
-        let window = &mut self.window;
-        let fixed = window.get(self.file, position, FIXED, FIXED, self.bytes)?;
-        let claims = Header::claims(&fixed);
-        Ok(claims.map(|(length, rows)| (position + length, rows)))
-    }
-
-    /// Whether a frame can be the next one after a damaged one. If either has no rows, offsets do not tell. Then the frame
-    /// must be where the damaged one says that it ends.
-    fn may_follow(&self, claims: Option<(u64, u64)>, position: u64, header: &Header) -> bool {
-        let rows = claims.and_then(|(end, rows)| (end == position).then_some(rows));
-        let has_place = match (header.first_offset.cmp(&self.offset), header.span) {
-            (Ordering::Less, _) => false,
-            (Ordering::Equal, _) => rows == Some(0),
-            (Ordering::Greater, 0) => rows.is_some(),
-            (Ordering::Greater, _) => true,
-        };
-        has_place && header.end() <= self.most
-    }
 }
 
 /// A section of a file in memory.
 #[derive(Default)]
-struct Window {
+pub(super) struct Window {
     start: u64,
     bytes: Bytes,
 }
@@ -248,7 +163,7 @@ struct Window {
 impl Window {
     /// The bytes from `position` on: at least `length`, or all up to `end` if there are fewer. If they have to be read,
     /// reads `ahead` bytes at once.
-    fn get(
+    pub(super) fn get(
         &mut self,
         file: &dyn ReadAt,
         position: u64,
