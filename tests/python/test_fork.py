@@ -259,6 +259,28 @@ if __name__ == "__main__":
 
 
 @pytest.mark.zeroxide_only
+def test_a_client_that_a_child_drops_does_not_affect_the_threads_of_its_own(zmq, tmp_path):
+    """They may have the numbers of the threads of the parent's client."""
+    output, _ = run_script(
+        zmq.__name__,
+        f"""
+        import gc, os
+        from zeroxide.pipeline import Client, Collector
+        with Collector("{tmp_path}/inherited") as collector, Client(collector.endpoint) as client:
+            client.info()
+        pid = os.fork()
+        if not pid:
+            with Collector("{tmp_path}/own"):
+                del client
+                gc.collect()
+            os._exit(0)
+        print(os.waitpid(pid, 0)[1])
+        """,
+    )
+    assert output == "0\n"
+
+
+@pytest.mark.zeroxide_only
 @pytest.mark.parametrize("transport", ["tcp", "ipc", "ws"])
 def test_a_socket_ends_for_its_peers_although_a_child_lives(zmq, transport, directory):
     """A child has its parent's descriptors, with which the kernel keeps listeners and connections."""

@@ -119,9 +119,12 @@ impl Observer {
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .take();
-        let Some(running) = running.filter(|running| running.context.is_own_process()) else {
+        let Some(running) = running else { return };
+        if !running.context.is_own_process() {
+            // Dropping it would detach the thread that has its number now.
+            std::mem::forget(running.thread);
             return;
-        };
+        }
         running.socket.close(Some(Some(Duration::ZERO)));
         // The thread has not panicked, and if it has, it has ended.
         let _ = running.thread.join();

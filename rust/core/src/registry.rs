@@ -422,6 +422,20 @@ impl LiveGuard {
     }
 }
 
+impl Drop for Registry {
+    fn drop(&mut self) {
+        if self.is_own_process() {
+            return;
+        }
+        // A forked child does not have the threads. Dropping a handle would detach the thread that has its number now, which
+        // could not be joined any more.
+        let inner = self.inner.get_mut().unwrap_or_else(PoisonError::into_inner);
+        for thread in &mut inner.threads {
+            std::mem::forget(thread.join.take());
+        }
+    }
+}
+
 impl Drop for LiveGuard {
     fn drop(&mut self) {
         if let Some(key) = self.deliverer {

@@ -32,7 +32,7 @@ pub(super) enum From {
     Behind(u64),
 }
 
-/// What a damaged header says of the frame after it.
+/// The place of the next frame, and its first offset, according to a damaged header.
 #[derive(Clone, Copy)]
 struct Claims {
     position: u64,
@@ -149,7 +149,7 @@ impl Walk<'_> {
         Ok(found.or(torn).map(|next| (next.position, next.first)))
     }
 
-    /// What the damaged header at `position` says, whose frame begins with `offset`; None if its bytes are gone.
+    /// The statements of the damaged header at `position`, whose frame begins with `offset`; None if its bytes are gone.
     fn claims(&mut self, position: u64, offset: u64) -> io::Result<Option<Claims>> {
         if position >= self.bytes {
             return Ok(None);
