@@ -8,6 +8,27 @@ use std::time::{Duration, Instant};
 /// How far the wall clock may be ahead, for small corrections of it.
 const SLACK: Duration = Duration::from_secs(60);
 
+/// The maximum by which the times of receipt in the log may be ahead of the clock, in microseconds: one day. If they are
+/// further ahead, the clock was wrong when they were written.
+const AHEAD: i64 = 24 * 3600 * 1_000_000;
+
+/// The start of 2026, in microseconds since 1970. A clock that is before it was not set yet, as on a machine without a
+/// battery for it.
+const EARLIEST: u64 = 1_767_225_600_000_000;
+
+/// Whether the wall clock can be right.
+pub(super) fn is_set(wall: u64) -> bool {
+    wall >= EARLIEST
+}
+
+/// The last time of receipt in the log, unless a wrong clock wrote it.
+pub(super) fn believed(received: Option<i64>, wall: u64) -> Option<i64> {
+    let latest = i64::try_from(wall)
+        .unwrap_or(i64::MAX)
+        .saturating_add(AHEAD);
+    received.filter(|received| !is_set(wall) || *received <= latest)
+}
+
 #[derive(Debug)]
 pub(super) struct Age {
     /// The wall clock at the start, or the last time of receipt in the log, if that is later: the clock may have been
@@ -19,9 +40,10 @@ pub(super) struct Age {
 impl Age {
     /// Starts with the wall clock, in microseconds since 1970, and the last time of receipt in the log.
     pub fn start(wall: u64, received: Option<i64>, now: Instant) -> Age {
+        let believed = believed(received, wall);
         let wall = i64::try_from(wall).unwrap_or(i64::MAX);
         Age {
-            base: received.map_or(wall, |received| received.max(wall)),
+            base: believed.map_or(wall, |received| received.max(wall)),
             since: now,
         }
     }
@@ -58,6 +80,18 @@ mod tests {
     }
 
     #[test]
+    fn times_of_receipt_in_the_log_are_believed_unless_a_wrong_clock_wrote_them() {
+        let wall = i64::try_from(WALL).unwrap();
+        assert_eq!(believed(None, WALL), None);
+        for received in [wall - AHEAD, wall, wall + AHEAD] {
+            assert_eq!(believed(Some(received), WALL), Some(received));
+        }
+        assert_eq!(believed(Some(wall + AHEAD + 1), WALL), None);
+        assert_eq!(believed(Some(5), u64::MAX), Some(5));
+        assert_eq!(believed(Some(wall), 0), Some(wall), "not set yet");
+    }
+
+    #[test]
     fn a_clock_that_jumps_ahead_is_not_believed() {
         let start = Instant::now();
         let age = Age::start(WALL, None, start);
@@ -91,6 +125,11 @@ mod tests {
         assert_eq!(age.time(set, start), set.cast_signed());
         let jumped = WALL + HOUR;
         assert_eq!(age.time(jumped, start), received + micros(SLACK));
+        // A row that was received while a clock was far ahead says nothing.
+        let year = 365 * 24 * HOUR;
+        let ahead = received + year.cast_signed();
+        let age = Age::start(WALL, Some(ahead), start);
+        assert_eq!(age.time(WALL + year, start), received + micros(SLACK));
         // Rows with a time of receipt before the clock's do not hold it back.
         assert_eq!(Age::start(WALL, Some(5), start).time(WALL, start), received);
     }

@@ -2,12 +2,12 @@
 //! later row counts as late.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use zeroxide_log::Batch;
 
 use crate::clock::wall;
+use crate::collector::age;
 use crate::collector::refusal::Refusal;
 use crate::collector::stats::Stats;
 use crate::wire::Code;
@@ -17,33 +17,49 @@ use crate::wire::Code;
 pub(super) struct Ahead {
     /// The maximum distance in microseconds.
     most: i64,
-    /// The last time of receipt. A collector whose clock was set back measures from there.
-    newest: AtomicI64,
+    /// The wall clock at the start, or the last time of receipt in the log, if that is later. From there on, time passes
+    /// with the monotonic clock, and a wall clock that was set back is not believed.
+    base: i64,
+    since: Instant,
     stats: Arc<Stats>,
 }
 
 impl Ahead {
-    pub fn new(most: Duration, newest: Option<i64>, stats: Arc<Stats>) -> Arc<Ahead> {
-        Arc::new(Ahead {
-            most: i64::try_from(most.as_micros()).unwrap_or(i64::MAX),
-            newest: AtomicI64::new(newest.unwrap_or(i64::MIN)),
-            stats,
-        })
+    /// Starts with the last time of receipt in the log.
+    pub fn new(most: Duration, received: Option<i64>, stats: Arc<Stats>) -> Arc<Ahead> {
+        Arc::new(Ahead::start(most, received, stats, wall(), Instant::now()))
     }
 
-    /// Records a time of receipt.
-    pub fn on_received(&self, time: i64) {
-        // Relaxed, here and below, because no other memory depends on it.
-        self.newest.fetch_max(time, Ordering::Relaxed);
+    fn start(
+        most: Duration,
+        received: Option<i64>,
+        stats: Arc<Stats>,
+        wall: u64,
+        since: Instant,
+    ) -> Ahead {
+        let received = age::believed(received, wall).unwrap_or(i64::MIN);
+        Ahead {
+            most: i64::try_from(most.as_micros()).unwrap_or(i64::MAX),
+            base: received.max(i64::try_from(wall).unwrap_or(i64::MAX)),
+            since,
+            stats,
+        }
     }
 
     /// Checks the times of rows that are being received.
     pub fn check(&self, batch: &Batch) -> Result<(), Refusal> {
-        self.check_at(batch, i64::try_from(wall()).unwrap_or(i64::MAX))
+        self.check_at(batch, wall(), Instant::now())
     }
 
-    fn check_at(&self, batch: &Batch, wall: i64) -> Result<(), Refusal> {
-        let now = wall.max(self.newest.load(Ordering::Relaxed));
+    fn check_at(&self, batch: &Batch, wall: u64, now: Instant) -> Result<(), Refusal> {
+        let elapsed = now.saturating_duration_since(self.since).as_micros();
+        let elapsed = i64::try_from(elapsed).unwrap_or(i64::MAX);
+        let now = i64::try_from(wall).unwrap_or(i64::MAX);
+        let now = now.max(self.base.saturating_add(elapsed));
+        // Without the time, rows with the right one cannot be told from others.
+        if !u64::try_from(now).is_ok_and(age::is_set) {
+            return Ok(());
+        }
         let Some(latest) = batch.latest_timestamp() else {
             return Ok(());
         };
@@ -58,7 +74,9 @@ impl Ahead {
             hours(distance),
             hours(self.most)
         );
-        Err(Refusal::new(Code::Invalid, 0, text))
+        // A producer sets rows with later times aside.
+        let limit = u64::try_from(now.saturating_add(self.most));
+        Err(Refusal::new(Code::Invalid, limit.unwrap_or_default(), text))
     }
 }
 
@@ -88,11 +106,18 @@ mod tests {
         builder.finish()
     }
 
+    /// The clock is always the monotonic one.
+    fn ahead(received: Option<i64>, wall: i64, stats: &Arc<Stats>, start: Instant) -> Ahead {
+        let most = Duration::from_secs(3600);
+        Ahead::start(most, received, stats.clone(), wall.cast_unsigned(), start)
+    }
+
     #[test]
     fn times_in_the_future_are_refused_and_counted() {
-        let stats = Arc::new(Stats::default());
-        let ahead = Ahead::new(Duration::from_secs(3600), None, stats.clone());
-        let check = |times: &[Option<i64>]| ahead.check_at(&batch(times), NOW);
+        let (stats, start) = (Arc::default(), Instant::now());
+        let ahead = ahead(None, NOW, &stats, start);
+        let check =
+            |times: &[Option<i64>]| ahead.check_at(&batch(times), NOW.cast_unsigned(), start);
         for times in [
             &[None, None][..],
             &[Some(i64::MIN), Some(0)],
@@ -101,9 +126,10 @@ mod tests {
             check(times).unwrap();
         }
         assert_eq!(stats.rows_ahead.get(), 0);
-        for late in [NOW + HOUR + 1, 9_223_372_036_854_775_807] {
+        for late in [NOW + HOUR + 1, i64::MAX] {
             let refusal = check(&[Some(NOW), Some(late), None]).unwrap_err();
             assert_eq!(refusal.code, Code::Invalid);
+            assert_eq!(refusal.detail, (NOW + HOUR).cast_unsigned());
             assert!(refusal.text.contains(&late.to_string()), "{}", refusal.text);
             assert!(refusal.text.contains("1.0 hours"), "{}", refusal.text);
         }
@@ -111,16 +137,47 @@ mod tests {
     }
 
     #[test]
+    fn a_clock_that_was_never_set_refuses_nothing() {
+        let (stats, start) = (Arc::default(), Instant::now());
+        for wall in [0, 5 * HOUR, 1_735_689_600_000_000] {
+            let ahead = ahead(None, wall, &stats, start);
+            for time in [NOW, i64::MAX] {
+                let check =
+                    |wall: i64| ahead.check_at(&batch(&[Some(time)]), wall.cast_unsigned(), start);
+                check(wall).unwrap();
+                assert_eq!(check(NOW).is_ok(), time == NOW, "once it is set");
+            }
+        }
+    }
+
+    #[test]
+    fn a_row_that_a_wrong_clock_received_does_not_move_the_limit() {
+        let (stats, start) = (Arc::default(), Instant::now());
+        let year = 365 * 24 * HOUR;
+        let ahead = ahead(Some(NOW + year), NOW, &stats, start);
+        let late = batch(&[Some(NOW + year)]);
+        assert!(ahead.check_at(&late, NOW.cast_unsigned(), start).is_err());
+    }
+
+    #[test]
     fn a_clock_that_was_set_back_refuses_no_honest_row() {
-        let stats = Arc::new(Stats::default());
-        let most = Duration::from_secs(3600);
-        let ahead = Ahead::new(most, Some(NOW), stats.clone());
-        ahead.check_at(&batch(&[Some(NOW)]), 0).unwrap();
-        assert!(ahead.check_at(&batch(&[Some(NOW + 2 * HOUR)]), 0).is_err());
-        let ahead = Ahead::new(most, None, stats.clone());
-        ahead.on_received(NOW);
-        ahead.check_at(&batch(&[Some(NOW)]), 0).unwrap();
+        let (stats, start) = (Arc::default(), Instant::now());
+        let year = 365 * 24 * HOUR;
+        // It was set back before the start, when the log has rows, or after it.
+        for (received, wall) in [(Some(NOW), 0), (Some(NOW), NOW - 10 * HOUR), (None, NOW)] {
+            let ahead = ahead(received, wall, &stats, start);
+            for days in 0..10 {
+                let passed = days * 24 * HOUR;
+                let now = start + Duration::from_micros(passed.cast_unsigned());
+                let check = |time| {
+                    let wall = (NOW - year + passed).cast_unsigned();
+                    ahead.check_at(&batch(&[Some(time)]), wall, now)
+                };
+                check(NOW + passed).unwrap();
+                assert!(check(NOW + passed + 2 * HOUR).is_err());
+            }
+        }
         let any = Ahead::new(Duration::MAX, None, stats);
-        any.check_at(&batch(&[Some(i64::MAX)]), 0).unwrap();
+        any.check(&batch(&[Some(i64::MAX)])).unwrap();
     }
 }

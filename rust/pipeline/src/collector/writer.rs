@@ -23,6 +23,7 @@ use bytes::Bytes;
 use zeroxide_log::{Batch, Log, LogError, Origin, Syncer, Written};
 
 use crate::clock::wall;
+use crate::collector::age;
 use crate::collector::ahead::Ahead;
 use crate::collector::commit::{Commits, Waiting};
 use crate::collector::config::Config;
@@ -44,10 +45,6 @@ pub(super) struct Sent {
     pub first_seq: u64,
     pub batch: Bytes,
 }
-
-/// The maximum by which the times of receipt in the log may be ahead of the clock, in microseconds: one day. If they are
-/// further ahead, the clock was wrong when they were written.
-const AHEAD: i64 = 24 * 3600 * 1_000_000;
 
 /// The obstacle to writing.
 #[derive(Debug)]
@@ -98,7 +95,7 @@ impl Writer {
             per_route: config.max_names_per_connection,
             credit: config.credit,
         };
-        let received = first_time(log.last_received(), wall());
+        let received = age::believed(log.last_received(), wall()).unwrap_or(i64::MIN);
         Writer {
             config,
             stats,
@@ -533,19 +530,8 @@ impl Writer {
     pub fn receive_time(&mut self) -> i64 {
         let now = i64::try_from(wall()).unwrap_or(i64::MAX);
         self.received = self.received.max(now);
-        self.ahead.on_received(self.received);
         self.received
     }
-}
-
-/// The time of receipt below which that of the next row must not be, given that of the last row in the log.
-fn first_time(received: Option<i64>, wall: u64) -> i64 {
-    let latest = i64::try_from(wall)
-        .unwrap_or(i64::MAX)
-        .saturating_add(AHEAD);
-    received
-        .filter(|received| *received <= latest)
-        .unwrap_or(i64::MIN)
 }
 
 /// Cuts a batch into pieces of at most `most` bytes, unless a single row is larger.
@@ -558,23 +544,4 @@ fn cut(batch: &Batch, most: usize, pieces: &mut Vec<Batch>) {
     // Rows differ in size, so each half is checked separately.
     cut(&batch.slice(0, rows / 2), most, pieces);
     cut(&batch.slice(rows / 2, rows - rows / 2), most, pieces);
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn times_of_receipt_continue_after_those_in_the_log() {
-        let (hour, day) = (3_600_000_000, AHEAD);
-        let wall = 1_790_000_000_000_000;
-        let first = |received| first_time(received, wall);
-        let wall = i64::try_from(wall).unwrap();
-        assert_eq!(first(None), i64::MIN);
-        for received in [wall - day, wall, wall + hour, wall + day] {
-            assert_eq!(first(Some(received)), received);
-        }
-        assert_eq!(first(Some(wall + day + 1)), i64::MIN, "from a wrong clock");
-        assert_eq!(first_time(Some(5), u64::MAX), 5);
-    }
 }
