@@ -280,7 +280,8 @@ pub enum Reply {
         code: Code,
         /// With [`Code::Gap`], the expected sequence number. With [`Code::Fenced`], the epoch that has taken over or,
         /// if that is below the given one, the epoch that a new run should follow. With [`Code::TooBig`], the limit.
-        /// With [`Code::OtherRows`], the first offset whose row differs. Otherwise 0.
+        /// With [`Code::OtherRows`], the first offset whose row differs. With [`Code::Invalid`], if the time of a row is
+        /// too far ahead, the latest time that is accepted, in microseconds since 1970. Otherwise 0.
         detail: u64,
         /// The reason, for people.
         text: String,

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use zeroxide_log::Row;
 use zeroxide_pipeline::client::{Client, ClientConfig, ClientError};
@@ -454,4 +454,69 @@ fn rows_that_are_set_aside_are_not_acknowledged() {
     assert_eq!((stats.rows, stats.acknowledged), (3, 2));
     assert_eq!(stats.collectors[0].set_aside, 1);
     assert_eq!(rows(&client(collector.endpoint())).len(), 2);
+}
+
+/// Rows with a time that is too far ahead, between and within batches of others.
+#[test]
+fn a_row_that_is_refused_for_its_time_does_not_block_others() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let collector = collector(&dir.path().join("log"), "tcp://127.0.0.1:*");
+    let day = 24 * 3600 * 1_000_000;
+    let now = SystemTime::now().duration_since(UNIX_EPOCH);
+    let now = i64::try_from(now.expect("after 1970").as_micros()).expect("before 294247");
+    for (run, batch_rows) in [(0, 1), (1, 100)] {
+        let producer = Producer::open(ProducerConfig {
+            name: Some(format!("p{run}")),
+            spool: Some(dir.path().join(format!("spool{run}"))),
+            batch_rows,
+            ..config(collector.endpoint())
+        })
+        .expect("a producer");
+        producer.notices().want();
+        let times = [
+            None,
+            Some(now + 2 * day),
+            Some(now),
+            Some(now + 3 * day),
+            None,
+        ];
+        for (row, timestamp) in times.into_iter().enumerate() {
+            let value = format!("value {row}");
+            let value = value.as_bytes();
+            let row = Row {
+                value,
+                timestamp,
+                ..Row::default()
+            };
+            assert!(producer.push(row).expect("taken").is_some());
+        }
+        let mark = producer.mark();
+        let mut reports = Vec::new();
+        loop {
+            assert!(reports.len() < 10, "{reports:?}");
+            match producer.wait_mark(&mark, Instant::now() + PATIENCE) {
+                Ok(true) => break,
+                Ok(false) => panic!("{:?}", producer.stats()),
+                Err(failure) => reports.push(failure.to_string()),
+            }
+        }
+        assert!((1..=2).contains(&reports.len()), "{reports:?}");
+        assert!(reports[0].contains("max_ahead_hours"), "{reports:?}");
+        assert!(reports[0].contains("set-aside"), "{reports:?}");
+        let stats = producer.stats();
+        assert_eq!(stats.collectors[0].set_aside, 2);
+        assert_eq!(stats.acknowledged, 3);
+        let notices = producer.notices().take();
+        let lost = notices.iter().filter(|notice| notice.lost.is_some());
+        assert_eq!(lost.map(|notice| notice.rows).sum::<u64>(), 2);
+        producer.end();
+    }
+    let good = ["value 0", "value 2", "value 4"].into_iter().zip(0..);
+    let good = good.map(|(value, seq)| (value.to_owned(), seq));
+    let all: Vec<_> = good.clone().chain(good).collect();
+    assert_eq!(rows(&client(collector.endpoint())), all);
+    for run in 0..2 {
+        let aside = dir.path().join(format!("spool{run}/set-aside"));
+        assert_eq!(std::fs::read_dir(aside).expect("a folder").count(), 2);
+    }
 }

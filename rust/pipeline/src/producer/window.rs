@@ -41,7 +41,7 @@ use std::time::{Duration, Instant};
 use zeroxide_log::EPOCH_END;
 
 pub use crate::producer::window::numbers::Numbers;
-pub use crate::producer::window::unsent::Unsent;
+pub use crate::producer::window::unsent::{Part, Unsent};
 use crate::wire::{Code, Credit, EPOCH_STEP, LogId};
 
 /// The time after which a collector that owes a reply counts as silent.
@@ -68,6 +68,10 @@ struct Entry<T> {
     is_cut: bool,
     /// Whether it can no longer be read.
     is_damaged: bool,
+    /// The latest time that the collector takes, if it refused a later one in this batch.
+    time_limit: Option<i64>,
+    /// The request that sent it last.
+    request: u64,
     payload: T,
 }
 
@@ -286,6 +290,8 @@ impl<T: Clone> Window<T> {
             size,
             is_cut: false,
             is_damaged: false,
+            time_limit: None,
+            request: 0,
             payload,
         });
         first
@@ -411,6 +417,7 @@ impl<T: Clone> Window<T> {
                 }
                 self.greet_after(SILENCE, now);
             }
+            Code::Invalid if self.mark_ahead(id, detail) => self.greet_later(now),
             _ => self.end(code, text, now),
         }
     }
@@ -614,6 +621,7 @@ impl<T: Clone> Window<T> {
     }
 
     fn next_append(&mut self, now: Instant) -> Option<Transmit<T>> {
+        let request = self.request + 1;
         let entry = self.entries.get(self.cursor)?;
         let fits = self.flying.rows + entry.rows <= self.credit.rows
             && self.flying.bytes + entry.size <= self.credit.bytes;
@@ -634,12 +642,16 @@ impl<T: Clone> Window<T> {
         }
         self.reached = self.reached.max(entry.end());
         self.owing.get_or_insert(now);
-        self.request += 1;
+        self.request = request;
+        let payload = entry.payload.clone();
+        if let Some(entry) = self.entries.get_mut(self.cursor - 1) {
+            entry.request = request;
+        }
         Some(Transmit::Append {
-            id: self.request,
+            id: request,
             epoch: self.epoch,
             first_seq: self.seq_of(first).unwrap_or_default(),
-            payload: entry.payload.clone(),
+            payload,
         })
     }
 

@@ -10,7 +10,7 @@ use super::{Conversation, Parcel};
 use crate::link::Channel;
 use crate::producer::notices::Notice;
 use crate::producer::shared::Shared;
-use crate::producer::window::Unsent;
+use crate::producer::window::{Part, Unsent};
 use crate::producer::{Failure, encoded};
 use crate::wire::Code;
 
@@ -89,6 +89,13 @@ impl<L: Channel> Conversation<L> {
                 Code::TooBig,
                 format!("a row is larger than the collector at {endpoint} takes, {limit} bytes"),
             ),
+            Unsent::Ahead { limit } => (
+                Code::Invalid,
+                format!(
+                    "{rows} rows have a time that is further ahead than the collector at {endpoint} takes (max_ahead_hours); \
+                     {limit}, in microseconds since 1970, was the latest that it took"
+                ),
+            ),
             Unsent::Damaged => (
                 Code::Corrupt,
                 format!("{rows} rows in the spool for {endpoint} are damaged and cannot be read"),
@@ -119,11 +126,12 @@ impl<L: Channel> Conversation<L> {
         let Some((parcel, rows, why)) = self.window.poll_unsendable() else {
             return false;
         };
-        let Unsent::TooBig { limit } = why else {
-            self.window.give_up(why);
-            return true;
+        let parts = match why {
+            Unsent::TooBig { limit } => self.cut(&parcel, rows, limit),
+            Unsent::Ahead { limit } => self.part_by_time(&parcel, limit),
+            Unsent::Damaged | Unsent::Doubtful => None,
         };
-        match self.cut(&parcel, rows, limit) {
+        match parts {
             Some(parts) => {
                 let more = parts.len() as u64 - 1;
                 shared.counters.batches.fetch_add(more, Ordering::Relaxed);
@@ -135,20 +143,14 @@ impl<L: Channel> Conversation<L> {
     }
 
     /// Splits the parcel into parts of at most `limit` bytes, unless a single row is larger; None if it is one row.
-    fn cut(&mut self, parcel: &Parcel, rows: u64, limit: u64) -> Option<Vec<(Parcel, u64, u64)>> {
+    fn cut(&mut self, parcel: &Parcel, rows: u64, limit: u64) -> Option<Vec<Part<Parcel>>> {
         if rows < 2 {
             return None;
         }
-        let bytes = match (&parcel.bytes, parcel.spooled, &mut self.spool) {
-            (Some(bytes), ..) => bytes.clone(),
-            (None, Some(place), Some(spool)) => spool.read(place).ok()?,
-            _ => return None,
-        };
-        let batch = Batch::decode(bytes).ok()?;
-        let mut parts = Vec::new();
+        let batch = self.rows_of(parcel)?;
+        let mut ranges = Vec::new();
         let all = 0..batch.rows();
         let mut left = vec![all];
-        let mut cost = parcel.cost;
         while let Some(range) = left.pop() {
             let part = batch.slice(range.start, range.len());
             if range.len() > 1 && part.size() as u64 > limit {
@@ -156,23 +158,69 @@ impl<L: Channel> Conversation<L> {
                 left.extend([middle..range.end, range.start..middle]);
                 continue;
             }
-            let bytes = encoded(&part);
-            let size = bytes.len() as u64;
-            let spooled = parcel
-                .spooled
-                .map(|(first, _)| (first + range.start as u64, first + range.end as u64));
-            let part = Parcel {
-                bytes: Some(bytes),
-                cost: if range.end == batch.rows() {
-                    cost
-                } else {
-                    size.min(cost)
-                },
-                spooled,
-            };
-            cost -= part.cost;
-            parts.push((part, range.len() as u64, size));
+            ranges.push((range, None));
         }
-        Some(parts)
+        Some(parts_of(parcel, &batch, ranges))
     }
+
+    /// Separates the rows with times after `limit` from the others; None if all rows have such times.
+    fn part_by_time(&mut self, parcel: &Parcel, limit: i64) -> Option<Vec<Part<Parcel>>> {
+        let batch = self.rows_of(parcel)?;
+        let is_ahead = |row| batch.timestamp(row).is_some_and(|time| time > limit);
+        let mut ranges: Vec<(Range<usize>, Option<i64>)> = Vec::new();
+        for row in 0..batch.rows() {
+            let time_limit = is_ahead(row).then_some(limit);
+            match ranges.last_mut() {
+                Some((range, same)) if *same == time_limit => range.end = row + 1,
+                _ => ranges.push((row..row + 1, time_limit)),
+            }
+        }
+        match ranges[..] {
+            [(_, Some(_))] => None,
+            _ => Some(parts_of(parcel, &batch, ranges)),
+        }
+    }
+
+    fn rows_of(&mut self, parcel: &Parcel) -> Option<Batch> {
+        let bytes = match (&parcel.bytes, parcel.spooled, &mut self.spool) {
+            (Some(bytes), ..) => bytes.clone(),
+            (None, Some(place), Some(spool)) => spool.read(place).ok()?,
+            _ => return None,
+        };
+        Batch::decode(bytes).ok()
+    }
+}
+
+/// The parts of a parcel with these rows.
+fn parts_of(
+    parcel: &Parcel,
+    batch: &Batch,
+    ranges: Vec<(Range<usize>, Option<i64>)>,
+) -> Vec<Part<Parcel>> {
+    let mut cost = parcel.cost;
+    let parts = ranges.into_iter().map(|(range, time_limit)| {
+        let part = batch.slice(range.start, range.len());
+        let bytes = encoded(&part);
+        let size = bytes.len() as u64;
+        let spooled = parcel
+            .spooled
+            .map(|(first, _)| (first + range.start as u64, first + range.end as u64));
+        let part = Parcel {
+            bytes: Some(bytes),
+            cost: if range.end == batch.rows() {
+                cost
+            } else {
+                size.min(cost)
+            },
+            spooled,
+        };
+        cost -= part.cost;
+        Part {
+            payload: part,
+            rows: range.len() as u64,
+            size,
+            time_limit,
+        }
+    });
+    parts.collect()
 }

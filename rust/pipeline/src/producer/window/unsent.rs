@@ -1,5 +1,5 @@
-//! Rows that will never be sent: too large for the collector, damaged, or perhaps sent long ago. They do not delay
-//! later rows.
+//! Rows that will never be sent: too large for the collector, refused for their times, damaged, or perhaps sent long
+//! ago. They do not delay later rows.
 
 use crate::producer::window::{Entry, Event, State, Window};
 
@@ -11,11 +11,29 @@ pub enum Unsent {
         /// The collector's limit.
         limit: u64,
     },
+    /// Rows have times that the collector refused, because they are too far ahead of its clock.
+    Ahead {
+        /// The latest time that it takes, in microseconds since 1970.
+        limit: i64,
+    },
     /// The rows are damaged.
     Damaged,
     /// Since these rows may have been sent, so many others have used the name that the log no longer knows whether they
     /// were.
     Doubtful,
+}
+
+/// A part of a batch that is sent in parts.
+#[derive(Clone, Debug)]
+pub struct Part<T> {
+    /// The rows.
+    pub payload: T,
+    /// Their number.
+    pub rows: u64,
+    /// Their size in bytes.
+    pub size: u64,
+    /// The latest time that the collector takes, if all rows of this part have later ones.
+    pub time_limit: Option<i64>,
 }
 
 impl<T: Clone> Window<T> {
@@ -43,23 +61,26 @@ impl<T: Clone> Window<T> {
         Some((entry.payload.clone(), entry.rows, why))
     }
 
-    /// Replaces the first batch by these parts, with their rows and sizes.
-    pub fn split(&mut self, parts: Vec<(T, u64, u64)>) {
+    /// Replaces the first batch by these parts.
+    pub fn split(&mut self, parts: Vec<Part<T>>) {
         let Some(whole) = self.entries.pop_front() else {
             return;
         };
         self.waiting_size -= whole.size;
         let mut end = whole.end();
-        for (payload, rows, size) in parts.into_iter().rev() {
+        for part in parts.into_iter().rev() {
+            let rows = part.rows;
             end -= rows;
-            self.waiting_size += size;
+            self.waiting_size += part.size;
             self.entries.push_front(Entry {
                 first: end,
                 rows,
-                size,
+                size: part.size,
                 is_cut: end < self.had && self.had < end + rows,
                 is_damaged: false,
-                payload,
+                time_limit: part.time_limit,
+                request: 0,
+                payload: part.payload,
             });
         }
     }
@@ -100,6 +121,21 @@ impl<T: Clone> Window<T> {
         }
     }
 
+    /// Marks the batch of request `id`, which was refused because a row has a later time than `limit`. Returns whether
+    /// there is one; other refusals have a limit of 0.
+    pub(super) fn mark_ahead(&mut self, id: u64, limit: u64) -> bool {
+        let limit = i64::try_from(limit).ok().filter(|limit| *limit > 0);
+        let sent = self.entries.iter_mut().take(self.cursor);
+        let entry = sent.skip(self.settled).find(|entry| entry.request == id);
+        match (entry, limit) {
+            (Some(entry), Some(limit)) => {
+                entry.time_limit = Some(limit);
+                true
+            }
+            _ => false,
+        }
+    }
+
     /// Gives up the batches below row `upto`, which come first.
     pub(super) fn give(&mut self, upto: u64, why: Unsent) {
         while let Some(entry) = self.take_front(upto) {
@@ -134,9 +170,10 @@ impl<T: Clone> Window<T> {
     /// The reason why this batch cannot be sent, if there is one.
     pub(super) fn unsendable(&self, entry: &Entry<T>) -> Option<Unsent> {
         let limit = self.max_batch;
-        match entry.is_damaged {
-            true => Some(Unsent::Damaged),
-            false => (entry.size > limit).then_some(Unsent::TooBig { limit }),
+        match (entry.is_damaged, entry.time_limit) {
+            (true, _) => Some(Unsent::Damaged),
+            (false, Some(limit)) => Some(Unsent::Ahead { limit }),
+            (false, None) => (entry.size > limit).then_some(Unsent::TooBig { limit }),
         }
     }
 }

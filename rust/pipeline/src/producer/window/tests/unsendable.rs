@@ -70,7 +70,13 @@ fn a_batch_that_is_too_large_may_go_in_parts() {
     window.on_welcome(1, welcome(None), now);
     assert_eq!(window.poll_transmit(now), None);
     assert!(window.poll_unsendable().is_some());
-    window.split(vec![(10, 3, 50), (11, 1, 40)]);
+    let part = |payload, rows, size| Part {
+        payload,
+        rows,
+        size,
+        time_limit: None,
+    };
+    window.split(vec![part(10, 3, 50), part(11, 1, 40)]);
     assert_eq!(window.unacknowledged_size(), 100);
     let mut sent = Vec::new();
     while let Some(Transmit::Append {
@@ -160,4 +166,52 @@ fn rows_that_a_log_lost_are_reported_although_a_later_one_was_given_up() {
     assert_eq!(greet(&[(WALL, 4)]), None, "all are there");
     let lost = Event::Lost { rows: 5, before: 6 };
     assert_eq!(greet(&[(WALL + 1, 8)]), Some(lost), "others are there");
+}
+
+#[test]
+fn a_batch_that_is_refused_for_its_times_is_given_up_and_later_ones_are_sent() {
+    let now = Instant::now();
+    let mut window: Window<u8> = Window::new(WALL, None, now);
+    for payload in 0..3 {
+        window.push(payload, 1, 10);
+    }
+    window.on_connected(now);
+    window.poll_transmit(now);
+    window.on_welcome(1, welcome(None), now);
+    while window.poll_transmit(now).is_some() {}
+    // Requests 2 to 4 are in transit.
+    let refuse = |window: &mut Window<u8>, id, detail| {
+        window.on_refused(id, Code::Invalid, detail, String::new(), WALL, now);
+    };
+    refuse(&mut window, 3, 77);
+    window.on_refused(4, Code::Gap, 1, String::new(), WALL, now);
+    let Some(Transmit::Hello { id, .. }) = window.poll_transmit(now) else {
+        panic!("no greeting");
+    };
+    let has_first = Welcome {
+        writers: vec![(WALL, 0)],
+        ..welcome(None)
+    };
+    window.on_welcome(id, has_first, now);
+    assert!(matches!(
+        window.poll_transmit(now),
+        Some(Transmit::Append { payload: 0, .. })
+    ));
+    assert_eq!(window.poll_transmit(now), None);
+    window.on_ack(0, None, CREDIT, now);
+    let why = Unsent::Ahead { limit: 77 };
+    assert_eq!(window.poll_unsendable(), Some((1, 1, why)));
+    window.give_up(why);
+    let Some(Transmit::Append {
+        id,
+        first_seq: 1,
+        payload: 2,
+        ..
+    }) = window.poll_transmit(now)
+    else {
+        panic!("not sent");
+    };
+    // Other refusals repeat, so they end the run.
+    refuse(&mut window, id, 0);
+    assert_eq!(window.ending().unwrap().code, Code::Invalid);
 }
