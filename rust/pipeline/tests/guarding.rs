@@ -422,6 +422,34 @@ fn replies_without_rows_that_are_not_read_take_bounded_memory() {
     reader.await_stat("unread_other_bytes", |bytes| bytes < 1 << 16);
 }
 
+/// A producer that does not get the last ACK waits in vain.
+#[test]
+fn acknowledgements_without_room_are_combined_and_none_is_lost() {
+    let dir = tempfile::tempdir().unwrap();
+    let collector = Collector::start(Config {
+        max_unread_bytes: 4096,
+        flush_after: Duration::from_millis(500),
+        flush_rows: 1 << 20,
+        ..config(dir.path())
+    })
+    .unwrap();
+    let mut peer = Peer::of(&collector);
+    peer.hello("p", 1);
+    for seq in 0..2000 {
+        peer.send(append("p", 1, seq, &["row"]));
+    }
+    let (mut last, mut acks) = (None, 0);
+    while last != Some(1999) {
+        match peer.try_recv(Duration::from_secs(3)) {
+            Some((_, Reply::Ack { seq, .. })) => last = last.max(Some(seq)),
+            other => panic!("{other:?} after {last:?} in {acks} replies"),
+        }
+        acks += 1;
+    }
+    assert!(acks < 2000, "they were combined");
+    assert_eq!(peer.stat("undelivered"), 0);
+}
+
 #[test]
 fn readers_that_do_not_read_take_bounded_memory_and_exclude_no_other() {
     let dir = tempfile::tempdir().unwrap();

@@ -18,6 +18,7 @@ use crate::collector::stage::BatchOf;
 pub(super) enum Waiting {
     /// A producer that sent a batch.
     Ack {
+        producer: Arc<str>,
         asked: Asked,
         seq: u64,
         offset: Option<u64>,
@@ -128,8 +129,13 @@ impl Commits {
         }
         let number = self.told + self.waiting.len() as u64;
         self.repeated.insert(producer.to_owned(), (end, number));
-        let offset = None;
-        self.wait(end, Waiting::Ack { asked, seq, offset });
+        let ack = Waiting::Ack {
+            producer: producer.into(),
+            asked,
+            seq,
+            offset: None,
+        };
+        self.wait(end, ack);
     }
 
     /// The time at which to call [`begin`](Self::begin).
@@ -232,6 +238,7 @@ mod tests {
         let mut commits = Commits::new(requests, Duration::ZERO, 1);
         let end = Written::default();
         let fresh = Waiting::Ack {
+            producer: "p".into(),
             asked: asked(0),
             seq: 9,
             offset: Some(0),
@@ -243,7 +250,9 @@ mod tests {
         }
         assert_eq!(commits.waiting(), 3);
         let mut told = std::iter::from_fn(|| match commits.poll_told(end)? {
-            Waiting::Ack { asked, seq, offset } => Some((asked.id, seq, offset)),
+            Waiting::Ack {
+                asked, seq, offset, ..
+            } => Some((asked.id, seq, offset)),
             _ => None,
         });
         assert_eq!(told.next(), Some((0, 9, Some(0))));

@@ -2,8 +2,8 @@
 //!
 //! A reply counts until its last frame has been sent or its connection has ended. Three quarters of the limit serve
 //! clients in order of arrival. The rest serves readers with nothing unread, in small replies, so that a few readers
-//! that do not read cannot exclude the others. For replies without rows, another quarter beyond the limit serves clients
-//! with little unread.
+//! that do not read cannot exclude the others. Replies without rows have a quarter whatever rows take, and another quarter
+//! beyond the limit serves clients with little unread.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -192,7 +192,10 @@ impl Unread {
         let mut counts = self.counts();
         let own = counts.by_client.get(client);
         let (own, little) = own.map_or((0, 0), |own| (own.others, own.little));
-        let kind = if counts.all() + size <= self.most / 4 * 3 && own < EACH {
+        // Rows leave them a quarter.
+        let fits = counts.all() + size <= self.most / 4 * 3;
+        let has_room = fits || counts.others + size <= self.most / 4;
+        let kind = if has_room && own < EACH {
             Kind::Other
         } else if little + size <= LITTLE && counts.little + size <= self.most / 4 {
             Kind::Little
@@ -296,6 +299,18 @@ mod tests {
         assert!(other.is_some() && unread.reserve(&client(3), 1).is_none());
         drop((mute, answer, rows, other));
         assert!(unread.count(&client(1), reply(1 << 17)).is_some());
+    }
+
+    #[test]
+    fn rows_that_are_not_read_take_no_room_of_other_replies() {
+        let unread = Unread::new(64 << 20);
+        let (mute, producer) = (Bytes::from_static(b"m"), Bytes::from_static(b"p"));
+        let _rows = unread.lend(&mute, vec![Bytes::from(vec![0; 60 << 20])]);
+        let _being_read = unread.reserve(&producer, 1 << 20);
+        let acks: Vec<Message> = (0..20_000)
+            .map_while(|_| unread.count(&producer, Message::from(vec![0; 40])))
+            .collect();
+        assert_eq!(acks.len(), 20_000, "of one burst");
     }
 
     #[test]

@@ -11,6 +11,7 @@
 //! While writing fails, batches of producers are dropped, and each producer is notified once, with a credit of nothing.
 //! When writing works again, each receives the number at which to continue. Plain peers are not read from meanwhile.
 
+mod acks;
 mod publish;
 mod trouble;
 
@@ -34,6 +35,7 @@ use crate::collector::refusal::Refusal;
 use crate::collector::stage::BatchOf;
 use crate::collector::stats::Stats;
 use crate::collector::topics::Topics;
+use crate::collector::writer::acks::{Ack, Owed};
 use crate::wire::{Code, Credit, Reply};
 
 /// A batch as sent by a producer.
@@ -63,6 +65,7 @@ pub(super) struct Writer {
     log: Option<Log>,
     sessions: Sessions,
     commits: Commits,
+    owed: Owed,
     stuck: Option<Stuck>,
     /// The batch that did not fit. Appending it again shows whether there is room.
     held: Option<Sent>,
@@ -103,6 +106,7 @@ impl Writer {
             log: Some(log),
             sessions: Sessions::new(limits),
             commits,
+            owed: Owed::default(),
             stuck: None,
             held: None,
             held_plain: None,
@@ -261,6 +265,7 @@ impl Writer {
                 self.stats.batches.add(1);
                 self.sessions.on_appended(&origin.producer, end);
                 let ack = Waiting::Ack {
+                    producer: origin.producer,
                     asked: sent.asked,
                     seq: end - 1,
                     offset: Some(range.start),
@@ -422,7 +427,7 @@ impl Writer {
     /// The time of the next action.
     pub fn poll_timeout(&self) -> Option<Instant> {
         let retry = self.stuck.as_ref().map(|stuck| stuck.retry_at);
-        [self.commits.poll_timeout(), retry]
+        [self.commits.poll_timeout(), self.owed.poll_timeout(), retry]
             .into_iter()
             .flatten()
             .min()
@@ -433,6 +438,7 @@ impl Writer {
         if let Some(log) = &self.log {
             self.commits.begin(now, || log.syncer());
         }
+        self.send_owed(now);
         if self
             .stuck
             .as_ref()
@@ -470,17 +476,14 @@ impl Writer {
         if synced == log.written() {
             self.plain_at_risk = 0;
         }
-        let credit = self.credit();
         while let Some(who) = self.commits.poll_told(synced) {
             match who {
-                Waiting::Ack { asked, seq, offset } => {
-                    let ack = Reply::Ack {
-                        seq,
-                        offset,
-                        credit,
-                    };
-                    self.outbox.say(&asked, ack);
-                }
+                Waiting::Ack {
+                    producer,
+                    asked,
+                    seq,
+                    offset,
+                } => self.acknowledge(producer, Ack { asked, seq, offset }),
                 Waiting::Welcome { asked, producer } => self.welcome(&asked, &producer),
                 Waiting::Published {
                     asked,
