@@ -129,20 +129,55 @@ pub(super) fn read_record(
     Ok(Some((Found::Part((attempt, u32_at(12)), part), next)))
 }
 
-/// The number of complete records in a file without a valid head. They begin where one can be found after a name of any
-/// length.
-pub(super) fn count_headless(file: &Arc<File>, length: u64) -> io::Result<u64> {
-    for start in HEAD..=HEAD + NAME_MAX as u64 {
-        let (mut position, mut parts) = (start, 0);
-        while let Some((found, next)) = read_record(file, position, length)? {
-            position = next;
-            parts += u64::from(matches!(found, Found::Part(..)));
+/// Searches a file without a valid head for complete records, and returns their number. None if nothing was ever
+/// acknowledged in it, because it is not longer than a head, or was never written to. Whatever was damaged, a file with
+/// other bytes is not empty.
+pub(super) fn count_headless(file: &Arc<File>, length: u64) -> io::Result<Option<u64>> {
+    let (mut position, mut parts, mut is_blank) = (0, 0, true);
+    // Rows may look like the beginnings of records, and each of them would be read as far as its length.
+    let mut budget = length.saturating_mul(2);
+    let mut chunk = vec![0; AT_ONCE];
+    while position < length {
+        let left = usize::try_from(length - position).unwrap_or(AT_ONCE);
+        let chunk = &mut chunk[..left.min(AT_ONCE)];
+        file.read_exact_at(chunk, position)?;
+        is_blank &= chunk.iter().all(|byte| *byte == 0);
+        // The magic may begin in the last bytes.
+        let cut = if left > chunk.len() { 3 } else { 0 };
+        let end = position + (chunk.len() - cut) as u64;
+        let mut at = position;
+        while at < end {
+            let rest = &chunk[(at - position) as usize..];
+            let found = rest.windows(4).position(|some| some == RECORD_MAGIC);
+            let Some(found) = found else { break };
+            at += found as u64;
+            let size = record_size(file, at, length)?.filter(|size| *size <= budget);
+            budget -= size.unwrap_or_default();
+            let record = match size {
+                Some(_) => read_record(file, at, length)?,
+                None => None,
+            };
+            at += 1;
+            if let Some((Found::Part(..), next)) = record {
+                parts += 1;
+                at = next;
+            }
         }
-        if parts > 0 {
-            return Ok(parts);
-        }
+        position = end.max(at);
     }
-    Ok(0)
+    let longest = HEAD + NAME_MAX as u64;
+    Ok((parts > 0 || (length > longest && !is_blank)).then_some(parts))
+}
+
+/// The size of the record whose head is at `position`, if it can be complete.
+fn record_size(file: &File, position: u64, end: u64) -> io::Result<Option<u64>> {
+    if position + RECORD as u64 > end {
+        return Ok(None);
+    }
+    let mut length = [0; 4];
+    file.read_exact_at(&mut length, position + 8)?;
+    let size = RECORD as u64 + u64::from(u32::from_le_bytes(length));
+    Ok(Some(size).filter(|size| position + size <= end))
 }
 
 /// Rewrites a file in place, and syncs it. If a sync has failed in an earlier process, the page cache has the data marked

@@ -101,13 +101,12 @@ impl Stage {
         };
         let Some(loaded) = loaded else {
             let (file, length) = open(&path)?;
-            let parts = format::count_headless(&file, length)?;
-            if parts == 0 {
+            let Some(parts) = format::count_headless(&file, length)? else {
                 // Its head was never on disk, so nothing in it was acknowledged.
                 return disk::remove_file(&path);
-            }
+            };
             let why = format!("has a damaged head, and at least {parts} parts");
-            return self.set_aside(path, &why, parts);
+            return self.set_aside(path, &why, parts.max(1));
         };
         self.note_losses(&path, &loaded);
         let Loaded {
