@@ -85,6 +85,19 @@ struct Staged {
     touched: Instant,
     /// Whether a sync failed, so that the data after `synced` is unknown.
     is_broken: bool,
+    /// What the file had lost when the collector started.
+    past: Past,
+}
+
+/// What is known of a batch from before the start of the collector.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Past {
+    /// Its file did not exist, or was set aside.
+    Unknown,
+    /// All of its parts were found.
+    Whole,
+    /// Some were damaged or cut off.
+    Damaged,
 }
 
 /// All staged batches.
@@ -202,6 +215,7 @@ impl Stage {
             parts: HashMap::new(),
             touched: now,
             is_broken: false,
+            past: Past::Unknown,
         })
     }
 
@@ -268,14 +282,22 @@ impl Stage {
     }
 
     fn why_missing(&self, of: &BatchOf) -> String {
-        match self.expired.iter().find(|(expired, _)| expired == of) {
-            None if !self.aside.is_empty() => format!(
+        let expired = self.expired.iter().find(|(expired, _)| expired == of);
+        let staged = self.batches.get(of);
+        let past = staged.map_or(Past::Unknown, |staged| staged.past);
+        match (expired, staged, past) {
+            (None, Some(staged), Past::Damaged) => format!(
+                "parts of this batch in {} were damaged or incomplete when the collector started: write the \
+                 batch again",
+                staged.path.display()
+            ),
+            (None, _, Past::Unknown) if !self.aside.is_empty() => format!(
                 "it was never sent, or not to this collector, or it was in {}, which could not be used when the collector \
                  started: write the batch again",
                 self.aside[0].display()
             ),
-            None => "it was never sent, or not to this collector".to_owned(),
-            Some((_, age)) => format!(
+            (None, ..) => "it was never sent, or not to this collector".to_owned(),
+            (Some((_, age)), ..) => format!(
                 "it has expired, as nothing was staged for this batch within {} minutes: let the collector wait for longer (staged_hours), and write the batch again",
                 age.as_secs().div_ceil(60)
             ),

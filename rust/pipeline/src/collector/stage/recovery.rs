@@ -11,7 +11,7 @@ use zeroxide_log::disk::{self, File, OpenOptions};
 use zeroxide_log::private;
 
 use super::format::{self, Found};
-use super::{BatchOf, PARTS, Stage, Staged};
+use super::{BatchOf, PARTS, Past, Stage, Staged};
 
 /// How often a file is read before it counts as unreadable.
 const TRIES: usize = 3;
@@ -204,6 +204,10 @@ fn load(path: &Path) -> io::Result<Option<Loaded>> {
         // No client could write to it while the collector was not running.
         touched: Instant::now(),
         is_broken: false,
+        past: match damaged + pending == 0 && length == bytes {
+            true => Past::Whole,
+            false => Past::Damaged,
+        },
         file,
     };
     Ok(Some(Loaded {

@@ -52,6 +52,9 @@ fn a_staged_file_that_cannot_be_read_is_set_aside() {
     assert_eq!(read(&stage, &of("q", 1), &[won(0, 0, 1)]).unwrap(), ["one"]);
     let missing = stage.find(&of("q", 2), &[won(0, 0, 1)]).unwrap_err();
     assert!(missing.text.contains("5.stage.aside"), "{}", missing.text);
+    // The file of this batch was found.
+    let missing = stage.find(&of("q", 1), &[won(0, 0, 2)]).unwrap_err();
+    assert!(!missing.text.contains("aside"), "{}", missing.text);
     // Later starts name it, too, until it is deleted.
     drop(stage);
     let mut stage = Stage::open(dir.path(), 1 << 20).unwrap();
@@ -135,6 +138,45 @@ fn a_damaged_first_sector_is_reported() {
     let stage = Stage::open(dir.path(), 1 << 30).unwrap();
     assert_eq!((stage.lost, stage.notes.len()), (1, 1));
     assert!(!path.exists() && aside.exists());
+}
+
+#[test]
+fn a_batch_with_a_damaged_part_says_so_and_others_do_not() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut stage = Stage::open(dir.path(), 1 << 20).unwrap();
+    for batch in [1, 2] {
+        for part in 0..3 {
+            let rows = format!("rows {part}");
+            stage
+                .write(
+                    &of("q", batch),
+                    (attempt(0, 0), part),
+                    rows.as_bytes(),
+                    Instant::now(),
+                )
+                .unwrap();
+        }
+        stage.sync(&of("q", batch)).unwrap();
+    }
+    drop(stage);
+    let path = dir.path().join("staged/000000000000.stage");
+    let mut bytes = fs::read(&path).unwrap();
+    let at = bytes.windows(6).position(|some| some == b"rows 1").unwrap();
+    bytes[at] ^= 1;
+    fs::write(&path, &bytes).unwrap();
+    let mut stage = Stage::open(dir.path(), 1 << 20).unwrap();
+    let why = |stage: &Stage, batch, parts| {
+        let missing = stage.find(&of("q", batch), &[won(0, 0, parts)]);
+        missing.unwrap_err().text
+    };
+    let text = why(&stage, 1, 3);
+    assert!(text.contains("damaged"), "{text}");
+    assert!(text.contains(path.to_str().unwrap()), "{text}");
+    assert!(!text.contains("never sent"), "{text}");
+    assert!(why(&stage, 2, 4).contains("never sent"));
+    // What is staged anew has nothing to do with the damage.
+    stage.abort(&of("q", 1), &[]);
+    assert!(why(&stage, 1, 1).contains("never sent"));
 }
 
 #[test]
