@@ -8,7 +8,7 @@
 mod format;
 mod recovery;
 
-use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -308,14 +308,36 @@ impl Stage {
     pub fn abort(&mut self, of: &BatchOf, attempts: &[Attempt]) {
         if let Some(staged) = self.batches.get_mut(of).filter(|_| !attempts.is_empty()) {
             let attempts: HashSet<&Attempt> = attempts.iter().collect();
-            staged
-                .parts
-                .retain(|(attempt, _), _| !attempts.contains(attempt));
+            let mut discarded = BTreeSet::new();
+            staged.parts.retain(|(attempt, _), _| {
+                let stays = !attempts.contains(attempt);
+                if !stays {
+                    discarded.insert(*attempt);
+                }
+                stays
+            });
             if !staged.parts.is_empty() {
-                return;
+                return self.note_discarded(of, discarded);
             }
         }
         self.forget(|name, _| name == of);
+    }
+
+    /// Records that attempts were discarded, so that the next process does not load them.
+    fn note_discarded(&mut self, of: &BatchOf, attempts: BTreeSet<Attempt>) {
+        let Some(staged) = self.batches.get_mut(of) else {
+            return;
+        };
+        if staged.is_broken || attempts.is_empty() {
+            return;
+        }
+        let records: Vec<u8> = attempts.into_iter().flat_map(format::discarding).collect();
+        // If this fails, the next process loads parts that no sink asks for.
+        if staged.file.write_all_at(&records, staged.length).is_ok() {
+            staged.length += records.len() as u64;
+            self.bytes += records.len() as u64;
+            let _ = self.sync(of);
+        }
     }
 
     /// Discards the batches of a query up to one that was published.

@@ -4,6 +4,8 @@
 //! file    magic (8), length of the query's name (u16), the name, batch (u64), crc of all that (u32)
 //! record  magic (4), crc of the rest (u32), length of the rows (u32), part (u32), partition (u32), attempt (u64), rows
 //! ```
+//!
+//! A record without rows whose part is the greatest number says that the parts of its attempt before it were discarded.
 
 use std::io;
 use std::sync::Arc;
@@ -17,6 +19,8 @@ const FILE_MAGIC: [u8; 8] = *b"ZXSTAGE1";
 pub(super) const RECORD_MAGIC: [u8; 4] = *b"ZXR1";
 /// The length of the head of a file without the name.
 const HEAD: u64 = 22;
+/// The part of a record that discards its attempt.
+const DISCARDED: u32 = u32::MAX;
 /// The number of bytes that are rewritten at once.
 const AT_ONCE: usize = 1 << 20;
 /// The number of bytes of a record before its rows.
@@ -36,6 +40,11 @@ pub(super) fn record((attempt, part): (Attempt, u32), rows: &[u8], length: u32) 
     record[4..8].copy_from_slice(&whole.to_le_bytes());
     record.extend_from_slice(rows);
     (record, crc)
+}
+
+/// The record that discards the earlier parts of an attempt.
+pub(super) fn discarding(attempt: Attempt) -> Vec<u8> {
+    record((attempt, DISCARDED), &[], 0).0
 }
 
 /// The head of a file.
@@ -86,6 +95,8 @@ pub(super) fn read_head(file: &File, length: u64) -> io::Result<Option<(BatchOf,
 /// The content of a record's place.
 pub(super) enum Found {
     Part((Attempt, u32), StagedPart),
+    /// The earlier parts of this attempt do not count.
+    Discarded(Attempt),
     /// Its checksum is wrong.
     Damage,
 }
@@ -120,13 +131,17 @@ pub(super) fn read_record(
         partition: u32_at(16),
         attempt: u64::from(u32_at(20)) | u64::from(u32_at(24)) << 32,
     };
+    let number = u32_at(12);
+    if number == DISCARDED && length == 0 {
+        return Ok(Some((Found::Discarded(attempt), next)));
+    }
     let part = StagedPart {
         file: file.clone(),
         position: rows_at,
         length,
         crc,
     };
-    Ok(Some((Found::Part((attempt, u32_at(12)), part), next)))
+    Ok(Some((Found::Part((attempt, number), part), next)))
 }
 
 /// Searches a file without a valid head for complete records, and returns their number. None if nothing was ever

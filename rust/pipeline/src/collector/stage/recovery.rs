@@ -11,7 +11,8 @@ use zeroxide_log::disk::{self, File, OpenOptions};
 use zeroxide_log::private;
 
 use super::format::{self, Found};
-use super::{BatchOf, PARTS, Past, Stage, Staged};
+use super::{BatchOf, PARTS, Past, Stage, Staged, StagedPart};
+use crate::wire::Attempt;
 
 /// How often a file is read before it counts as unreadable.
 const TRIES: usize = 3;
@@ -24,17 +25,24 @@ struct Loaded {
     bytes: u64,
     /// Records in it whose checksums are wrong.
     damaged: u64,
+    /// Parts that are not loaded, because there are too many.
+    surplus: usize,
 }
 
 impl Stage {
     /// Loads the staged batches of a log's folder. Other files are left alone. [`Stage::notes`] names what was lost.
     pub fn open(log: &Path, most: u64) -> io::Result<Stage> {
+        Stage::open_with(log, most, PARTS)
+    }
+
+    /// The same with another maximum number of parts.
+    pub(super) fn open_with(log: &Path, most: u64, most_parts: usize) -> io::Result<Stage> {
         let dir = log.join("staged");
         private::make_folder(&dir)?;
         let mut stage = Stage {
             dir,
             most,
-            most_parts: PARTS,
+            most_parts,
             batches: BTreeMap::new(),
             next_file: 0,
             bytes: 0,
@@ -81,12 +89,13 @@ impl Stage {
 
     /// Loads a file, truncated after its last complete record.
     fn recover(&mut self, path: PathBuf) -> io::Result<()> {
-        let mut loaded = load(&path);
+        let room = self.most_parts.saturating_sub(self.parts());
+        let mut loaded = load(&path, room);
         for _ in 1..TRIES {
             if loaded.is_ok() {
                 break;
             }
-            loaded = load(&path);
+            loaded = load(&path, room);
         }
         let loaded = match loaded {
             // Without memory, any other file would fail, too.
@@ -141,6 +150,14 @@ impl Stage {
                 of.batch, of.query, loaded.damaged
             ));
         }
+        if loaded.surplus > 0 {
+            self.lost += loaded.surplus as u64;
+            self.notes.push(format!(
+                "{path}: {} staged parts of batch {} of query {:?} are more than the {} that a collector keeps, and were not \
+                 loaded, the oldest first: write the batch again if it cannot be published",
+                loaded.surplus, of.batch, of.query, self.most_parts
+            ));
+        }
         let cut = loaded.bytes - loaded.staged.length;
         if cut > 0 {
             self.notes.push(format!(
@@ -175,20 +192,24 @@ fn open(path: &Path) -> io::Result<(Arc<File>, u64)> {
     Ok((Arc::new(file), length))
 }
 
-/// Reads a file. None if it has no head.
-fn load(path: &Path) -> io::Result<Option<Loaded>> {
+/// Reads a file, and keeps at most `room` of its parts. None if it has no head.
+fn load(path: &Path, room: usize) -> io::Result<Option<Loaded>> {
     let (file, bytes) = open(path)?;
     let Some((of, start)) = format::read_head(&file, bytes)? else {
         return Ok(None);
     };
-    let mut parts = HashMap::new();
+    let mut parts = Parts::default();
     let (mut position, mut length) = (start, start);
     let (mut damaged, mut pending) = (0, 0);
     while let Some((found, end)) = format::read_record(&file, position, bytes)? {
         position = end;
         match found {
-            Found::Part(key, part) => {
-                parts.insert(key, part);
+            Found::Part(..) | Found::Discarded(_) => {
+                match found {
+                    Found::Part(key, part) => parts.add(key, part, room),
+                    Found::Discarded(attempt) => parts.discard(attempt, position),
+                    Found::Damage => {}
+                }
                 // Damage between parts stays in the file. At its end, it is cut off.
                 length = end;
                 damaged += std::mem::take(&mut pending);
@@ -196,15 +217,16 @@ fn load(path: &Path) -> io::Result<Option<Loaded>> {
             Found::Damage => pending += 1,
         }
     }
+    let surplus = parts.finish(room);
     let staged = Staged {
         path: path.to_owned(),
         length,
         synced: start,
-        parts,
+        parts: parts.kept,
         // No client could write to it while the collector was not running.
         touched: Instant::now(),
         is_broken: false,
-        past: match damaged + pending == 0 && length == bytes {
+        past: match damaged + pending + surplus as u64 == 0 && length == bytes {
             true => Past::Whole,
             false => Past::Damaged,
         },
@@ -215,5 +237,53 @@ fn load(path: &Path) -> io::Result<Option<Loaded>> {
         staged,
         bytes,
         damaged: damaged + pending,
+        surplus,
     }))
+}
+
+/// The parts of a file that is being read.
+#[derive(Default)]
+struct Parts {
+    kept: HashMap<(Attempt, u32), StagedPart>,
+    /// Discarded attempts, and the positions up to which they were.
+    discarded: HashMap<Attempt, u64>,
+    surplus: usize,
+}
+
+impl Parts {
+    /// Adds a part. Files of earlier versions do not say which attempts were discarded, and may have any number of parts.
+    fn add(&mut self, key: (Attempt, u32), part: StagedPart, room: usize) {
+        self.kept.insert(key, part);
+        if self.kept.len() >= (room + 1) * 2 {
+            self.trim(room);
+        }
+    }
+
+    fn discard(&mut self, attempt: Attempt, position: u64) {
+        self.discarded.insert(attempt, position);
+    }
+
+    /// Removes the parts that do not count, and the oldest ones beyond `room`, which later attempts may have replaced.
+    fn trim(&mut self, room: usize) {
+        let discarded = &self.discarded;
+        self.kept.retain(|(attempt, _), part| {
+            discarded
+                .get(attempt)
+                .is_none_or(|position| part.position > *position)
+        });
+        let surplus = self.kept.len().saturating_sub(room);
+        if surplus > 0 {
+            let mut positions: Vec<u64> = self.kept.values().map(|part| part.position).collect();
+            let (_, last, _) = positions.select_nth_unstable(surplus - 1);
+            let last = *last;
+            self.kept.retain(|_, part| part.position > last);
+            self.surplus += surplus;
+        }
+    }
+
+    /// Returns how many parts were not kept.
+    fn finish(&mut self, room: usize) -> usize {
+        self.trim(room);
+        self.surplus
+    }
 }

@@ -343,6 +343,49 @@ fn staged_parts_are_limited_however_small_they_are() {
     assert!(refusal.text.contains("more rows"), "{}", refusal.text);
     stage.abort(&of("q", 0), &[]);
     write(&mut stage, 1, 1).unwrap();
+    write(&mut stage, 1, 2).unwrap();
+    drop(stage);
+
+    // A file with more, as of an earlier version, is loaded in part.
+    let stage = Stage::open_with(dir.path(), 1 << 20, 2).unwrap();
+    assert_eq!((stage.parts(), stage.lost, stage.notes.len()), (2, 1, 1));
+    assert!(stage.notes[0].contains(": 1 staged parts of batch 1"));
+    assert!(stage.find(&of("q", 1), &[won(0, 0, 3)]).is_err());
+    let stage = Stage::open_with(dir.path(), 1 << 20, 0).unwrap();
+    assert_eq!((stage.parts(), stage.lost, stage.notes.len()), (0, 3, 1));
+    let stage = Stage::open(dir.path(), 1 << 20).unwrap();
+    assert_eq!(stage.parts(), 3);
+}
+
+#[test]
+fn attempts_that_were_aborted_are_not_loaded_again() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut stage = Stage::open(dir.path(), 1 << 20).unwrap();
+    let write = |stage: &mut Stage, number, rows: &str| {
+        for part in 0..2 {
+            let key = (attempt(0, number), part);
+            stage
+                .write(&of("q", 1), key, rows.as_bytes(), Instant::now())
+                .unwrap();
+        }
+    };
+    for number in 0..4 {
+        write(&mut stage, number, "first");
+    }
+    stage.abort(&of("q", 1), &[attempt(0, 2), attempt(0, 1), attempt(0, 9)]);
+    // One of them is staged again.
+    write(&mut stage, 1, "second");
+    stage.sync(&of("q", 1)).unwrap();
+    let size = stage.size();
+    drop(stage);
+    let stage = Stage::open(dir.path(), 1 << 20).unwrap();
+    assert_eq!((stage.lost, stage.notes.len()), (0, 0), "{:?}", stage.notes);
+    assert_eq!((stage.parts(), stage.size()), (6, size));
+    let read = |number| read(&stage, &of("q", 1), &[won(0, number, 2)]);
+    assert_eq!(read(0).unwrap(), ["first"; 2]);
+    assert_eq!(read(1).unwrap(), ["second"; 2]);
+    assert_eq!(read(2), Err(Code::NotStaged));
+    assert_eq!(read(3).unwrap(), ["first"; 2]);
 }
 
 #[test]
