@@ -7,6 +7,7 @@ pub use crate::pace::BACKLOG_LARGE;
 pub use crate::pace::{Policy, switch_off};
 pub use crate::signal::{Wakes, deferring_wakes, interrupted_by};
 pub use crate::socket::{Attempt, Direction, PartsReceiver, Receipt, Receipts, SocketInternals};
+pub use crate::sys::clock::since_boot;
 pub use crate::sys::interfaces::own_addresses;
 pub use crate::sys::parting::{prepare_for_exit, sleep_instead_of_exit};
 pub use crate::sys::thread::spawn_without_signals;

@@ -1,4 +1,4 @@
-//! The time of day.
+//! The time of day, and a clock to measure it with.
 
 #[cfg(not(zeroxide_disk))]
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -17,3 +17,6 @@ pub(crate) fn wall() -> u64 {
 pub(crate) fn wall() -> u64 {
     zeroxide_log::disk::simulated::time()
 }
+
+/// A clock that is never set, and also runs while the machine is suspended.
+pub(crate) use zeroxide::binding::since_boot;

@@ -57,10 +57,8 @@ use thiserror::Error;
 use zeroxide::{Context, ContextOptions, Socket, SocketType, Value, ids};
 use zeroxide_log::{Batch, Log, LogError, LogId, Recovery};
 
-use crate::clock::wall;
 use crate::collector::access::Access;
 pub use crate::collector::access::{Grant, Grants, Role};
-use crate::collector::age::Age;
 use crate::collector::ahead::Ahead;
 use crate::collector::commit::Commits;
 pub use crate::collector::config::{Config, Framing, Plain, Security};
@@ -217,7 +215,6 @@ impl Collector {
             .collect();
         let plain_sockets = gatherer.iter().flat_map(|gatherer| &gatherer.sockets);
         let door = Door::new(plain_sockets.chain([&router]))?;
-        let age = Age::start(wall(), log.last_received(), Instant::now());
         let server = Server {
             writer: Writer::new(
                 config.clone(),
@@ -244,7 +241,6 @@ impl Collector {
             endpoint: endpoint.clone(),
             advertise,
             started: Instant::now(),
-            age,
             plain_too_large: 0,
             door,
         };

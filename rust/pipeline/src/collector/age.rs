@@ -1,9 +1,10 @@
 //! The time for retention by age. A clock that jumps ahead makes every row look old, and what retention deletes is gone.
 //!
-//! From the start of the collector on, this time passes as fast as the monotonic clock, whatever the wall clock does. A
-//! wall clock that is slower is believed, because then rows are only kept for longer.
+//! From the start of the collector on, this time passes as fast as the clock since boot, which also runs while the machine
+//! is suspended. A wall clock that is slower is believed, because then rows are only kept for longer. One that is ahead is
+//! believed when it has been for as long as rows are kept, so that retention does not rest forever if its time is right.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// How far the wall clock may be ahead, for small corrections of it.
 const SLACK: Duration = Duration::from_secs(60);
@@ -34,34 +35,67 @@ pub(super) struct Age {
     /// The wall clock at the start, or the last time of receipt in the log, if that is later: the clock may have been
     /// set after the start, as on machines without a battery for it.
     base: i64,
-    since: Instant,
+    /// The time since boot when that was the time.
+    since: Duration,
+    /// For how long the wall clock must be ahead by the same time to be believed: as long as rows are kept. Then every
+    /// row that was received before the jump is old enough.
+    believe_after: Duration,
+    jump: Option<Jump>,
+}
+
+/// A wall clock that is ahead.
+#[derive(Clone, Copy, Debug)]
+struct Jump {
+    /// The time since boot when it was first seen.
+    since: Duration,
+    /// By how many microseconds the clock was ahead then.
+    distance: i64,
 }
 
 impl Age {
-    /// Starts with the wall clock, in microseconds since 1970, and the last time of receipt in the log.
-    pub fn start(wall: u64, received: Option<i64>, now: Instant) -> Age {
+    /// Starts with the wall clock, in microseconds since 1970, the last time of receipt in the log, and the time since
+    /// boot. Rows are kept for `kept`.
+    pub fn start(wall: u64, received: Option<i64>, now: Duration, kept: Option<Duration>) -> Age {
         let believed = believed(received, wall);
         let wall = i64::try_from(wall).unwrap_or(i64::MAX);
         Age {
             base: believed.map_or(wall, |received| received.max(wall)),
             since: now,
+            believe_after: kept.unwrap_or(Duration::MAX),
+            jump: None,
         }
     }
 
     /// The time to use, in microseconds since 1970.
-    pub fn time(&self, wall: u64, now: Instant) -> i64 {
+    pub fn time(&mut self, wall: u64, now: Duration) -> i64 {
         let wall = i64::try_from(wall).unwrap_or(i64::MAX);
-        wall.min(self.latest(now))
+        let latest = self.latest(now);
+        let distance = wall.saturating_sub(latest);
+        if distance <= 0 {
+            self.jump = None;
+            return wall;
+        }
+        let is_same = |jump: &Jump| jump.distance.abs_diff(distance) <= SLACK.as_micros() as u64;
+        let jump = self.jump.filter(is_same);
+        let jump = *self.jump.insert(jump.unwrap_or(Jump {
+            since: now,
+            distance,
+        }));
+        if now.saturating_sub(jump.since) <= self.believe_after {
+            return latest;
+        }
+        (self.base, self.since, self.jump) = (wall, now, None);
+        wall
     }
 
     /// How far the wall clock is ahead of the time that is used.
-    pub fn clock_ahead(&self, wall: u64, now: Instant) -> Duration {
+    pub fn clock_ahead(&self, wall: u64, now: Duration) -> Duration {
         let latest = u64::try_from(self.latest(now)).unwrap_or_default();
         Duration::from_micros(wall.saturating_sub(latest))
     }
 
-    fn latest(&self, now: Instant) -> i64 {
-        let elapsed = now.saturating_duration_since(self.since) + SLACK;
+    fn latest(&self, now: Duration) -> i64 {
+        let elapsed = now.saturating_sub(self.since) + SLACK;
         let elapsed = i64::try_from(elapsed.as_micros()).unwrap_or(i64::MAX);
         self.base.saturating_add(elapsed)
     }
@@ -93,8 +127,8 @@ mod tests {
 
     #[test]
     fn a_clock_that_jumps_ahead_is_not_believed() {
-        let start = Instant::now();
-        let age = Age::start(WALL, None, start);
+        let start = Duration::from_secs(5);
+        let mut age = Age::start(WALL, None, start, None);
         let base = i64::try_from(WALL).unwrap();
         let hour = Duration::from_micros(HOUR);
         // It runs on, with a small correction.
@@ -117,9 +151,9 @@ mod tests {
 
     #[test]
     fn a_clock_that_is_set_after_the_start_may_reach_the_rows_in_the_log() {
-        let start = Instant::now();
+        let start = Duration::from_secs(5);
         let received = i64::try_from(WALL).unwrap();
-        let age = Age::start(0, Some(received), start);
+        let mut age = Age::start(0, Some(received), start, None);
         assert_eq!(age.time(0, start), 0);
         let set = WALL + 30_000_000;
         assert_eq!(age.time(set, start), set.cast_signed());
@@ -128,9 +162,38 @@ mod tests {
         // A row that was received while a clock was far ahead says nothing.
         let year = 365 * 24 * HOUR;
         let ahead = received + year.cast_signed();
-        let age = Age::start(WALL, Some(ahead), start);
+        let mut age = Age::start(WALL, Some(ahead), start, None);
         assert_eq!(age.time(WALL + year, start), received + micros(SLACK));
         // Rows with a time of receipt before the clock's do not hold it back.
-        assert_eq!(Age::start(WALL, Some(5), start).time(WALL, start), received);
+        let mut age = Age::start(WALL, Some(5), start, None);
+        assert_eq!(age.time(WALL, start), received);
+    }
+
+    #[test]
+    fn a_clock_that_stays_ahead_is_believed_when_all_earlier_rows_are_old() {
+        let hour = Duration::from_micros(HOUR);
+        // It was set from 1970 after the start, or jumped by a day.
+        for base in [0, WALL - 24 * HOUR] {
+            let mut start = Duration::from_secs(5);
+            let mut age = Age::start(base, None, start, Some(hour * 10));
+            let mut wall = WALL;
+            let mut pass = |age: &mut Age, jump: u64| {
+                wall += HOUR + jump;
+                start += hour;
+                age.time(wall, start) == wall.cast_signed()
+            };
+            for _ in 0..8 {
+                assert!(!pass(&mut age, 0));
+            }
+            // Another jump begins anew.
+            for hours in 0..=10 {
+                let jump = if hours == 0 { HOUR } else { 0 };
+                assert!(!pass(&mut age, jump), "{hours}");
+            }
+            for _ in 0..5 {
+                assert!(pass(&mut age, 0));
+            }
+            assert!(!pass(&mut age, HOUR));
+        }
     }
 }

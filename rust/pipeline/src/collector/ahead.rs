@@ -2,11 +2,11 @@
 //! later row counts as late.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use zeroxide_log::Batch;
 
-use crate::clock::wall;
+use crate::clock::{since_boot, wall};
 use crate::collector::age;
 use crate::collector::refusal::Refusal;
 use crate::collector::stats::Stats;
@@ -18,16 +18,16 @@ pub(super) struct Ahead {
     /// The maximum distance in microseconds.
     most: i64,
     /// The wall clock at the start, or the last time of receipt in the log, if that is later. From there on, time passes
-    /// with the monotonic clock, and a wall clock that was set back is not believed.
+    /// with the clock since boot, and a wall clock that was set back is not believed.
     base: i64,
-    since: Instant,
+    since: Duration,
     stats: Arc<Stats>,
 }
 
 impl Ahead {
     /// Starts with the last time of receipt in the log.
     pub fn new(most: Duration, received: Option<i64>, stats: Arc<Stats>) -> Arc<Ahead> {
-        Arc::new(Ahead::start(most, received, stats, wall(), Instant::now()))
+        Arc::new(Ahead::start(most, received, stats, wall(), since_boot()))
     }
 
     fn start(
@@ -35,7 +35,7 @@ impl Ahead {
         received: Option<i64>,
         stats: Arc<Stats>,
         wall: u64,
-        since: Instant,
+        since: Duration,
     ) -> Ahead {
         let received = age::believed(received, wall).unwrap_or(i64::MIN);
         Ahead {
@@ -48,11 +48,11 @@ impl Ahead {
 
     /// Checks the times of rows that are being received.
     pub fn check(&self, batch: &Batch) -> Result<(), Refusal> {
-        self.check_at(batch, wall(), Instant::now())
+        self.check_at(batch, wall(), since_boot())
     }
 
-    fn check_at(&self, batch: &Batch, wall: u64, now: Instant) -> Result<(), Refusal> {
-        let elapsed = now.saturating_duration_since(self.since).as_micros();
+    fn check_at(&self, batch: &Batch, wall: u64, now: Duration) -> Result<(), Refusal> {
+        let elapsed = now.saturating_sub(self.since).as_micros();
         let elapsed = i64::try_from(elapsed).unwrap_or(i64::MAX);
         let now = i64::try_from(wall).unwrap_or(i64::MAX);
         let now = now.max(self.base.saturating_add(elapsed));
@@ -106,15 +106,14 @@ mod tests {
         builder.finish()
     }
 
-    /// The clock is always the monotonic one.
-    fn ahead(received: Option<i64>, wall: i64, stats: &Arc<Stats>, start: Instant) -> Ahead {
+    fn ahead(received: Option<i64>, wall: i64, stats: &Arc<Stats>, start: Duration) -> Ahead {
         let most = Duration::from_secs(3600);
         Ahead::start(most, received, stats.clone(), wall.cast_unsigned(), start)
     }
 
     #[test]
     fn times_in_the_future_are_refused_and_counted() {
-        let (stats, start) = (Arc::default(), Instant::now());
+        let (stats, start) = (Arc::default(), Duration::from_secs(5));
         let ahead = ahead(None, NOW, &stats, start);
         let check =
             |times: &[Option<i64>]| ahead.check_at(&batch(times), NOW.cast_unsigned(), start);
@@ -138,7 +137,7 @@ mod tests {
 
     #[test]
     fn a_clock_that_was_never_set_refuses_nothing() {
-        let (stats, start) = (Arc::default(), Instant::now());
+        let (stats, start) = (Arc::default(), Duration::from_secs(5));
         for wall in [0, 5 * HOUR, 1_735_689_600_000_000] {
             let ahead = ahead(None, wall, &stats, start);
             for time in [NOW, i64::MAX] {
@@ -152,7 +151,7 @@ mod tests {
 
     #[test]
     fn a_row_that_a_wrong_clock_received_does_not_move_the_limit() {
-        let (stats, start) = (Arc::default(), Instant::now());
+        let (stats, start) = (Arc::default(), Duration::from_secs(5));
         let year = 365 * 24 * HOUR;
         let ahead = ahead(Some(NOW + year), NOW, &stats, start);
         let late = batch(&[Some(NOW + year)]);
@@ -161,7 +160,7 @@ mod tests {
 
     #[test]
     fn a_clock_that_was_set_back_refuses_no_honest_row() {
-        let (stats, start) = (Arc::default(), Instant::now());
+        let (stats, start) = (Arc::default(), Duration::from_secs(5));
         let year = 365 * 24 * HOUR;
         // It was set back before the start, when the log has rows, or after it.
         for (received, wall) in [(Some(NOW), 0), (Some(NOW), NOW - 10 * HOUR), (None, NOW)] {

@@ -4,12 +4,10 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Instant;
 
 use zeroxide::{DropReason, Socket};
 use zeroxide_log::disk;
 
-use crate::clock::wall;
 use crate::collector::ingest::{Session, Sessions};
 use crate::collector::routes::{Routes, routes};
 use crate::collector::serve::Server;
@@ -44,7 +42,7 @@ impl Server {
             Some((code, text)) => (code.name(), text.to_owned()),
             None => ("fine", String::new()),
         };
-        let ahead = self.age.clock_ahead(wall(), Instant::now());
+        let ahead = self.writer.clock_ahead();
         let numbers = [
             ("earliest", earliest),
             ("durable", durable),

@@ -8,9 +8,7 @@ use bytes::Bytes;
 use zeroxide::{ErrorKind, Events, Message, PUBLIC_KEY, PeerInfo, PollItem, Socket, Wait};
 use zeroxide_log::Reader;
 
-use crate::clock::wall;
 use crate::collector::access::{Access, Client};
-use crate::collector::age::Age;
 use crate::collector::config::Config;
 use crate::collector::door::Door;
 use crate::collector::fetch::{self, Fetcher};
@@ -59,7 +57,6 @@ pub(super) struct Server {
     pub endpoint: String,
     pub advertise: String,
     pub started: Instant,
-    pub age: Age,
     /// Messages of plain peers that were too large to be received.
     pub plain_too_large: u64,
     pub door: Door,
@@ -280,10 +277,9 @@ impl Server {
 
     /// Deletes segments according to retention, and saves the positions of groups if requested.
     pub fn retain(&mut self, and_save: bool) {
-        let now = self.age.time(wall(), Instant::now());
-        let Some(log) = self.writer.log() else { return };
         // Neither is urgent, and both are retried. If the log cannot be written to, the next rows report it.
-        let retained = log.retain(now).is_ok();
+        let retained = self.writer.retain().is_ok();
+        let Some(log) = self.writer.log() else { return };
         let saved = !and_save || log.save().is_ok();
         self.stats
             .failures

@@ -10,9 +10,7 @@ use bytes::Bytes;
 use zeroxide::{Context, Frame, Message, Socket, SocketType};
 use zeroxide_log::{Batch, Log, Reader, Syncer};
 
-use crate::clock::wall;
 use crate::collector::CollectorError;
-use crate::collector::age::Age;
 use crate::collector::ahead::Ahead;
 use crate::collector::commit::Commits;
 use crate::collector::config::Config;
@@ -139,7 +137,6 @@ impl Served {
         let commits = Commits::new(requests, config.flush_after, config.flush_rows);
         let unread = Unread::new(config.max_unread_bytes);
         let fetcher = Fetcher::new(reader.clone(), outbox.clone(), stats.clone(), unread);
-        let age = Age::start(wall(), log.last_received(), Instant::now());
         let server = Server {
             writer: Writer::new(
                 config.clone(),
@@ -166,7 +163,6 @@ impl Served {
             endpoint: String::new(),
             advertise: String::new(),
             started: Instant::now(),
-            age,
             plain_too_large: 0,
             door: Door::new([].into_iter())?,
         };

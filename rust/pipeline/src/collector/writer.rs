@@ -23,8 +23,8 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use zeroxide_log::{Batch, Log, LogError, Origin, Syncer, Written};
 
-use crate::clock::wall;
-use crate::collector::age;
+use crate::clock::{since_boot, wall};
+use crate::collector::age::{self, Age};
 use crate::collector::ahead::Ahead;
 use crate::collector::commit::{Commits, Waiting};
 use crate::collector::config::Config;
@@ -81,6 +81,7 @@ pub(super) struct Writer {
     published: Vec<BatchOf>,
     topics: Topics,
     ahead: Arc<Ahead>,
+    age: Age,
 }
 
 impl Writer {
@@ -98,7 +99,9 @@ impl Writer {
             per_route: config.max_names_per_connection,
             credit: config.credit,
         };
-        let received = age::believed(log.last_received(), wall()).unwrap_or(i64::MIN);
+        let (last, wall) = (log.last_received(), wall());
+        let age = Age::start(wall, last, since_boot(), config.log.retention_time);
+        let received = age::believed(last, wall).unwrap_or(i64::MIN);
         Writer {
             config,
             stats,
@@ -117,12 +120,27 @@ impl Writer {
             published: Vec::new(),
             topics: Topics::default(),
             ahead,
+            age,
         }
     }
 
     /// The log, unless it cannot be opened at the moment.
     pub fn log(&mut self) -> Option<&mut Log> {
         self.log.as_mut()
+    }
+
+    /// Deletes segments according to retention, if the log is open.
+    pub fn retain(&mut self) -> Result<(), LogError> {
+        let now = self.age.time(wall(), since_boot());
+        match &mut self.log {
+            Some(log) => log.retain(now).map(drop),
+            None => Ok(()),
+        }
+    }
+
+    /// How far the clock is ahead of the time that retention uses.
+    pub fn clock_ahead(&self) -> Duration {
+        self.age.clock_ahead(wall(), since_boot())
     }
 
     /// The obstacle to writing, if there is one.

@@ -85,10 +85,7 @@ impl Writer {
             return false;
         }
         // Apply retention now, because it may free some room.
-        let time = self.receive_time();
-        if let Some(log) = &mut self.log {
-            let _ = log.retain(time);
-        }
+        let _ = self.retain();
         self.stuck = None;
         if let Some(sent) = self.held.take() {
             self.append(sent);
