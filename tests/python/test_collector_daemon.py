@@ -485,6 +485,29 @@ def test_two_collectors_cannot_share_a_folder(directory):
     assert result.returncode == 1 and "in use by process" in result.stderr
 
 
+def test_a_clock_far_ahead_is_logged_once(directory, monkeypatch, caplog):
+    from zeroxide.collector import daemon
+
+    stop, ahead = threading.Event(), iter([0, 60, 3600, 3601, 90_000])
+
+    class Collector:
+        running = True
+
+        def stats(self):
+            seconds = next(ahead, None)
+            if seconds is None:
+                stop.set()
+            return {**stats, "clock_ahead_seconds": seconds or 0}
+
+    with collectors.Collector(directory / "log") as collector:
+        stats = collector.stats()
+    monkeypatch.setattr(daemon, "_LOOK_EVERY", 0)
+    with caplog.at_level("INFO", "zeroxide.collector"):
+        assert daemon._watch(Collector(), stop, threading.Event(), None) == 0
+    assert [record.getMessage() for record in caplog.records] == ["clock_ahead", "stopping"]
+    assert caplog.records[0].fields["seconds"] == 3601
+
+
 def test_text_for_people(directory):
     with subprocess.Popen(
         [

@@ -52,6 +52,9 @@ __all__ = ["add_arguments", "main", "run"]
 # The interval of checks.
 _LOOK_EVERY = 1.0
 
+# A clock that is this many seconds ahead is logged.
+_CLOCK_AHEAD = 3600
+
 _log = logging.getLogger("zeroxide.collector")
 
 
@@ -262,6 +265,13 @@ def _watch(
                 told.add(name)
                 fields = {"counter": name, "max_batch_bytes": stats["max_batch_bytes"]}
                 _log.warning("message_too_large", extra={"fields": fields})
+        if stats["clock_ahead_seconds"] > _CLOCK_AHEAD and "clock" not in told:
+            told.add("clock")
+            fields = {
+                "seconds": stats["clock_ahead_seconds"],
+                "hint": "the age of rows follows the clock when it has kept its time for --retention-hours",
+            }
+            _log.warning("clock_ahead", extra={"fields": fields})
         counts = {why: count for why, count in stats["turned_away"].items() if why != "other"}
         if counts != away and any(counts.values()):
             fields = {**counts, "last": stats["turned_away_last"]}
