@@ -422,7 +422,7 @@ fn replies_without_rows_that_are_not_read_take_bounded_memory() {
     reader.await_stat("unread_other_bytes", |bytes| bytes < 1 << 16);
 }
 
-/// A producer that does not get the last ACK waits in vain.
+/// A producer that does not get the last ACK waits, connects anew and sends its rows again.
 #[test]
 fn acknowledgements_without_room_are_combined_and_none_is_lost() {
     let dir = tempfile::tempdir().unwrap();

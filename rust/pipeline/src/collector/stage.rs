@@ -85,11 +85,11 @@ struct Staged {
     touched: Instant,
     /// Whether a sync failed, so that the data after `synced` is unknown.
     is_broken: bool,
-    /// What the file had lost when the collector started.
+    /// The state in which the collector found the file when it started.
     past: Past,
 }
 
-/// What is known of a batch from before the start of the collector.
+/// The state of a batch when the collector started.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Past {
     /// Its file did not exist, or was set aside.

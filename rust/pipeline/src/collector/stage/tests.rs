@@ -141,7 +141,7 @@ fn a_damaged_first_sector_is_reported() {
 }
 
 #[test]
-fn a_batch_with_a_damaged_part_says_so_and_others_do_not() {
+fn the_error_for_a_damaged_part_names_the_damage() {
     let dir = tempfile::tempdir().unwrap();
     let mut stage = Stage::open(dir.path(), 1 << 20).unwrap();
     for batch in [1, 2] {
