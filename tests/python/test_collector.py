@@ -57,12 +57,18 @@ def test_times_far_in_the_future_are_refused(directory):
             collector.append([row])
         producer = collectors.Producer(collector.endpoint, name="p")
         producer.send(b"x", timestamp=when)
-        with pytest.raises(collectors.Refused, match="ahead of the collector's clock"):
-            producer.close()
+        producer.send(b"y")
+        with pytest.raises(
+            collectors.Refused, match=r"1 row has a time .*max_ahead_hours"
+        ) as refused:
+            producer.flush(20)
+        assert refused.value.code == "invalid"
+        producer.close()
         stats = collector.stats()
-        assert (stats["rows_ahead"], stats["rows"], stats["clock_ahead_seconds"]) == (2, 0, 0)
+        # The batch was refused as a whole, and then sent without the row.
+        assert (stats["rows_ahead"], stats["rows"], stats["clock_ahead_seconds"]) == (3, 1, 0)
     with collectors.Collector(directory / "log", max_ahead_hours=3) as collector:
-        assert collector.append([row]) == (0, 1)
+        assert collector.append([row]) == (1, 2)
 
 
 def test_a_file_of_staged_rows_that_cannot_be_read_is_set_aside(directory):

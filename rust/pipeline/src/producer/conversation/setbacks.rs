@@ -92,8 +92,12 @@ impl<L: Channel> Conversation<L> {
             Unsent::Ahead { limit } => (
                 Code::Invalid,
                 format!(
-                    "{rows} rows have a time that is further ahead than the collector at {endpoint} takes (max_ahead_hours); \
-                     {limit}, in microseconds since 1970, was the latest that it took"
+                    "{} a time that is further ahead than the collector at {endpoint} takes (max_ahead_hours); \
+                     {limit}, in microseconds since 1970, was the latest that it took",
+                    match rows {
+                        1 => "1 row has".to_owned(),
+                        _ => format!("{rows} rows have"),
+                    }
                 ),
             ),
             Unsent::Damaged => (
