@@ -61,6 +61,8 @@ class FakeCollector:
     def abort(self, query, batch, attempts):
         if self.fails:
             raise ConnectionError("no peer there")
+        if self.refuses:
+            raise Refused("not now", self.refuses.pop(0))
         assert len(attempts) <= self.most_attempts
         for attempt in attempts:
             self.staged[query, batch].pop(attempt)
@@ -250,6 +252,15 @@ def test_abort_discards_staged_rows(collector, task):
     # The error about an unavailable collector does not hide the reason of the failure.
     collector.fails = True
     write.abort([sent], 0)
+
+
+def test_an_abort_that_is_refused_for_now_is_repeated(collector, task, monkeypatch):
+    monkeypatch.setattr(transactions, "PAUSE_S", 0)
+    write = stream_writer()
+    sent = write.write(iter([batch(value=["a"])]))
+    collector.refuses = ["too-many", "failed"]
+    write.abort([sent], 0)
+    assert not collector.staged["q", 0] and not collector.refuses
 
 
 def test_many_attempts_are_discarded_in_several_requests(collector, task, monkeypatch):

@@ -181,7 +181,7 @@ class _Stager(Writer):
                 attempts = [(task.partition, task.attempt) for task in staged]
                 for start in range(0, len(attempts), ATTEMPTS):
                     some = attempts[start : start + ATTEMPTS]
-                    client.abort(staged[0].query, staged[0].batch, some)
+                    self._insist(client.abort, staged[0].query, staged[0].batch, some)
             finally:
                 client.close()
         except Exception as error:  # the write has already failed for another reason
