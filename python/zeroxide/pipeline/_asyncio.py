@@ -595,10 +595,12 @@ class AsyncClient:
         return await self._threads.run(self._client.info)
 
     async def groups(self) -> dict[str, int]:
-        """Returns the positions of all groups of consumers; see `Client.groups`.
+        """Returns the positions of the groups of consumers; see `Client.groups`.
 
         Returns:
-            A dict from the group's name to the first offset that the group still needs.
+            A dict from the group's name to the first offset that the group still needs. It has
+            at most 1,000 groups, those that are furthest behind; ``groups_unlisted`` of `stats`
+            says how many more there are.
         """
         return await self._threads.run(self._client.groups)
 

@@ -183,8 +183,8 @@ class Client(_native.Client, Closing):
 
         Returns:
             A dict from the group's name to the first offset that the group still needs. It has
-            at most 1,000 groups, those that are furthest behind; `stats` says how many more
-            there are, and `committed` has the position of any group.
+            at most 1,000 groups, those that are furthest behind. ``groups_unlisted`` of
+            `stats` says how many more there are, and `committed` has the position of any group.
 
         Raises:
             Refused: If the client's key lacks the role ``admin``; `committed` does not need
@@ -462,7 +462,8 @@ class Client(_native.Client, Closing):
             The offsets of the rows.
 
         Raises:
-            Refused: With the code ``not-staged`` if a part is missing.
+            Refused: With the code ``not-staged`` if a part is missing, and ``too-many`` if too many
+                requests wait at the collector. Then try again.
         """
         _check_batch(query, batch)
         wanted = _numbers("parts", parts, "(partition, attempt, number of parts)")
@@ -480,7 +481,8 @@ class Client(_native.Client, Closing):
                 all of the batch.
 
         Raises:
-            Refused: With the code ``invalid`` if the batch is published.
+            Refused: With the code ``invalid`` if the batch is published, and ``too-many`` if too many
+                requests wait at the collector. Then try again.
         """
         _check_batch(query, batch)
         wanted = (
