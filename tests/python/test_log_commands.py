@@ -1,5 +1,6 @@
 """The commands that ask a collector: `produce`, `tail`, `topics`, `lag` and `check`, from outside."""
 
+import argparse
 import json
 import os
 import signal
@@ -377,8 +378,28 @@ def test_of_many_groups_those_furthest_behind_are_listed(collector, at):
     for name in ("lag", "groups"):
         text, error = run(name, at)
         assert b"ahead" not in text and b"group 999" in text
-        assert "1 group further ahead not listed" in error
+        assert "1 group not listed, not further behind" in error
+    assert json.loads(run("lag", at, "--json")[0])["unlisted"] == 1
+    assert json.loads(run("lag", at, "--json", "--group", "ahead")[0])["unlisted"] == 0
     assert run("lag", at, "--group", "ahead")[0].split()[-3:] == [b"0", b"5", b"ahead"]
+
+
+def test_the_lag_of_a_group_that_has_just_read_more_is_not_negative(monkeypatch, capsys):
+    from zeroxide.cli import lag
+
+    class Client:
+        def __init__(self):
+            # A group that read 7 rows after the collector had counted 5.
+            self.stats = lambda: {"durable": 5, "groups": {}, "groups_unlisted": 1}
+            self.committed = {"quick": 7}.get
+
+        __enter__ = lambda self: self  # noqa: E731
+        __exit__ = lambda self, *_: None  # noqa: E731
+
+    monkeypatch.setattr(lag, "make_client", lambda options: Client())
+    options = argparse.Namespace(group=["quick"], json=False, max=None)
+    assert lag.run(options) == 0
+    assert capsys.readouterr().out.split()[-3:] == ["0", "7", "quick"]
 
 
 def test_check(collector, at):

@@ -2,6 +2,7 @@
 
 import argparse
 import json
+import sys
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -18,6 +19,7 @@ __all__ = [
     "number_of",
     "print_json",
     "print_table",
+    "say_unlisted",
 ]
 
 
@@ -84,3 +86,10 @@ def print_json(facts: Mapping[str, Any]) -> None:
 def number_of(count: int, noun: str) -> str:
     """A number with its noun, which has an s unless there is one."""
     return f"{count} {noun}{'' if count == 1 else 's'}"
+
+
+def say_unlisted(groups: int) -> None:
+    """Says that a list leaves out this many groups."""
+    if groups:
+        text = f"zeroxide: {number_of(groups, 'group')} not listed, not further behind than those shown"
+        print(text, file=sys.stderr)

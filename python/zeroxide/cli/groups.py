@@ -15,7 +15,7 @@ import argparse
 import sys
 
 from .._arguments import name
-from .collectors import add_collector, make_client, number_of
+from .collectors import add_collector, make_client, say_unlisted
 
 __all__ = ["add_arguments", "run"]
 
@@ -45,6 +45,5 @@ def run(options: argparse.Namespace) -> int:
     for group, offset in stats["groups"].items():
         print(f"{offset:>20} {group}")
     # A collector of an earlier version lists all groups.
-    if unlisted := stats.get("groups_unlisted", 0):
-        print(f"zeroxide: {number_of(unlisted, 'group')} further ahead not listed", file=sys.stderr)
+    say_unlisted(stats.get("groups_unlisted", 0))
     return missing

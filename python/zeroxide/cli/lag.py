@@ -17,7 +17,15 @@ import argparse
 import sys
 
 from .._arguments import above
-from .collectors import add_collector, add_json, make_client, number_of, print_json, print_table
+from .collectors import (
+    add_collector,
+    add_json,
+    make_client,
+    number_of,
+    print_json,
+    print_table,
+    say_unlisted,
+)
 
 __all__ = ["add_arguments", "run"]
 
@@ -49,14 +57,15 @@ def run(options: argparse.Namespace) -> int:
         for name in wanted:
             if unlisted and name not in groups and (offset := client.committed(name)) is not None:
                 groups[name] = offset
-    lags = {name: latest - groups[name] for name in wanted if name in groups}
+    # A group may have read further since the statistics were made.
+    lags = {name: max(0, latest - groups[name]) for name in wanted if name in groups}
+    unlisted = 0 if options.group else unlisted
     if options.json:
         shown = {name: {"offset": groups[name], "lag": lag} for name, lag in lags.items()}
-        print_json({"latest": latest, "groups": shown})
+        print_json({"latest": latest, "groups": shown, "unlisted": unlisted})
     else:
         print_table(("lag", "offset", "group"), [(lags[name], groups[name], name) for name in lags])
-    if unlisted and not options.group:
-        print(f"zeroxide: {number_of(unlisted, 'group')} further ahead not listed", file=sys.stderr)
+    say_unlisted(unlisted)
     missing = [name for name in wanted if name not in groups]
     for name in missing:
         print(f"zeroxide: there is no group {name!r}", file=sys.stderr)
