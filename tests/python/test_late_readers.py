@@ -3,6 +3,7 @@
 A kernel resets a closed connection when something arrives, and discards what it still holds for the peer.
 """
 
+import contextlib
 import signal
 import socket as system
 import subprocess
@@ -127,6 +128,23 @@ def test_a_report_counts_what_the_peers_kernel_has_no_room_for(zmq, server):
         push.flush()
         report = push.close(timeout=300)
         assert 0 < sum(peer.messages for peer in report.peers) <= sent - sent // 2
+
+
+def test_a_report_counts_the_kernel_beside_the_queue(zmq, server):
+    """Messages still wait in the queue when the time is up. Everything arrives or is reported."""
+    with zmq.Context() as context:
+        push, sent = full(zmq, context, server)
+        report = push.close(timeout=300)
+        reported = sum(peer.messages for peer in report.peers)
+        # Now the kernel discards what it held.
+        server.stream.sendall(b"\x04\x07\x04PING\x00\x00")
+        time.sleep(0.1)
+        received = 0
+        with contextlib.suppress(AssertionError, ConnectionError):
+            while True:
+                server.receive()
+                received += 1
+        assert received < sent <= received + reported
 
 
 @pytest.mark.parametrize("end", ["close", "option", "destroy"])

@@ -420,15 +420,19 @@ impl State {
         self.link = link;
     }
 
-    /// Number of messages, complete or begun, that have not been transmitted, and of their bytes.
+    /// Number of messages, complete or begun, that have not been transmitted, and of their bytes. While it closes, those that
+    /// the kernel cannot deliver before the peer reads count, too: it may be told to discard them.
     fn undelivered(&self) -> (u64, u64) {
         let (begun, begun_bytes) = match &self.link {
             Link::Up(up) => {
-                let held = up.stream.held() as u64;
-                let in_layers = up.tail.messages_within(held).min(up.sent());
-                (up.stranded() + in_layers, up.engine.backlog() as u64 + held)
+                let kept = match self.closing.has_begun() && up.is_kept_waiting() {
+                    true => up.stream.unsent(),
+                    false => up.stream.held(),
+                };
+                let below = up.tail.messages_within(kept as u64).min(up.sent());
+                let bytes = up.engine.backlog() as u64 + kept as u64;
+                (up.stranded() + below, bytes)
             }
-            // Our kernel cannot deliver these before the peer reads, and may be told to discard them.
             Link::Draining { up, unsent, .. } if *unsent > 0 && up.is_kept_waiting() => {
                 up.unheard_at_end()
             }
