@@ -10,7 +10,6 @@ use crate::frame::{Header, OFFSET_MAX};
 use crate::ipc;
 use crate::private;
 
-mod search;
 #[cfg(test)]
 mod tests;
 mod walk;

@@ -6,7 +6,10 @@ use bytes::Bytes;
 
 use crate::disk::{self, File};
 use crate::frame::{FIXED, Header, MAX_HEADER, NoHeader};
-use crate::segment::search::From;
+
+use search::From;
+
+mod search;
 
 /// The item at a position of a segment.
 #[derive(Debug)]
@@ -34,15 +37,15 @@ pub trait ReadAt {
 
 /// Walks from header to header.
 pub(crate) struct Walk<'a> {
-    pub(super) file: &'a dyn ReadAt,
+    file: &'a dyn ReadAt,
     position: u64,
     /// The expected next offset.
-    pub(super) offset: u64,
+    offset: u64,
     /// The number of valid bytes.
-    pub(super) bytes: u64,
+    bytes: u64,
     /// No frame has later offsets: even without values, the rows before it would not have fitted into the file.
-    pub(super) most: u64,
-    pub(super) window: Window,
+    most: u64,
+    window: Window,
 }
 
 /// The least number of bytes of a row: its position among the values.
@@ -129,11 +132,7 @@ impl<'a> Walk<'a> {
     }
 
     /// The header at a position, if it is correct and its frame ends within the file.
-    pub(super) fn header_at(
-        &mut self,
-        position: u64,
-        ahead: usize,
-    ) -> io::Result<Result<Header, NoHeader>> {
+    fn header_at(&mut self, position: u64, ahead: usize) -> io::Result<Result<Header, NoHeader>> {
         let mut get = |length| {
             let window = &mut self.window;
             window.get(self.file, position, length, ahead, self.bytes)
@@ -155,7 +154,7 @@ impl<'a> Walk<'a> {
 
 /// A section of a file in memory.
 #[derive(Default)]
-pub(super) struct Window {
+struct Window {
     start: u64,
     bytes: Bytes,
 }
@@ -163,7 +162,7 @@ pub(super) struct Window {
 impl Window {
     /// The bytes from `position` on: at least `length`, or all up to `end` if there are fewer. If they have to be read,
     /// reads `ahead` bytes at once.
-    pub(super) fn get(
+    fn get(
         &mut self,
         file: &dyn ReadAt,
         position: u64,

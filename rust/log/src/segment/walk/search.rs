@@ -8,7 +8,7 @@
 use std::cmp::Ordering;
 use std::io;
 
-use super::walk::Walk;
+use super::Walk;
 use crate::frame::{FIXED, Header, MAGIC, MAX_HEADER};
 
 /// The number of bytes after damage in which the next frame is looked for, once there is a frame that may be it.
