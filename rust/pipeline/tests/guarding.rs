@@ -2,6 +2,7 @@
 
 mod peer;
 
+use std::path::Path;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -380,15 +381,20 @@ fn rows_with_times_in_the_future_are_refused_from_every_writer() {
     assert_eq!(peer.ask(stage(Some(0))), Reply::Staged);
 }
 
+/// A collector whose clients may leave this many bytes of replies unread together.
+fn with_unread(dir: &Path, most: u64) -> Collector {
+    Collector::start(Config {
+        max_unread_bytes: most,
+        ..config(dir)
+    })
+    .unwrap()
+}
+
 #[test]
 fn replies_without_rows_that_are_not_read_take_bounded_memory() {
     let dir = tempfile::tempdir().unwrap();
     let most = 8 << 20;
-    let collector = Collector::start(Config {
-        max_unread_bytes: most,
-        ..config(dir.path())
-    })
-    .unwrap();
+    let collector = with_unread(dir.path(), most);
     let mut reader = Peer::of(&collector);
     // They make the replies large.
     for number in 0..250 {
@@ -454,11 +460,7 @@ fn acknowledgements_without_room_are_combined_and_none_is_lost() {
 fn readers_that_do_not_read_take_bounded_memory_and_exclude_no_other() {
     let dir = tempfile::tempdir().unwrap();
     let most = 16 << 20;
-    let collector = Collector::start(Config {
-        max_unread_bytes: most,
-        ..config(dir.path())
-    })
-    .unwrap();
+    let collector = with_unread(dir.path(), most);
     let row = "x".repeat(64 << 10);
     let rows = 384;
     let batches = (0..rows).map(|_| batch(&[&row])).collect();

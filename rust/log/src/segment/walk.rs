@@ -7,7 +7,7 @@ use bytes::Bytes;
 use crate::disk::{self, File};
 use crate::frame::{FIXED, Header, MAX_HEADER, NoHeader};
 
-use search::From;
+use search::Start;
 
 mod search;
 
@@ -109,14 +109,14 @@ impl<'a> Walk<'a> {
             }
             // The next step returns this frame, unless a later one shows that it is none of the log's.
             Ok(header) if header.first_offset > self.offset => {
-                ("the frames before it are missing", From::Here(position))
+                ("the frames before it are missing", Start::Here(position))
             }
             Ok(_) => (
                 "a frame stands where a later one should",
-                From::Behind(position),
+                Start::Behind(position),
             ),
-            Err(NoHeader::Short) => ("the file ends within a frame", From::Behind(position)),
-            Err(NoHeader::Wrong(what)) => (what, From::Behind(position)),
+            Err(NoHeader::Short) => ("the file ends within a frame", Start::Behind(position)),
+            Err(NoHeader::Wrong(what)) => (what, Start::Behind(position)),
         };
         let first = self.offset;
         let next = self.search(from)?;

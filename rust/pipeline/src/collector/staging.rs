@@ -297,8 +297,8 @@ impl Worker {
 mod tests {
     use super::*;
 
-    #[test]
-    fn waiting_jobs_are_bounded() {
+    /// A queue whose jobs no thread takes.
+    fn never_taking() -> (Staging, mpsc::Receiver<Job>) {
         let (jobs, never_taken) = mpsc::channel();
         let staging = Staging {
             jobs: Some(jobs),
@@ -306,6 +306,12 @@ mod tests {
             taken: Arc::default(),
             thread: None,
         };
+        (staging, never_taken)
+    }
+
+    #[test]
+    fn waiting_jobs_are_bounded() {
+        let (staging, never_taken) = never_taking();
         // Untouched zero pages take no memory.
         let rows = Bytes::from(vec![0; WAITING as usize + 1]);
         let push = |rows: &Bytes| {
@@ -341,13 +347,7 @@ mod tests {
 
     #[test]
     fn waiting_jobs_without_rows_are_bounded_too() {
-        let (jobs, _never_taken) = mpsc::channel();
-        let staging = Staging {
-            jobs: Some(jobs),
-            waiting: Arc::default(),
-            taken: Arc::default(),
-            thread: None,
-        };
+        let (staging, _never_taken) = never_taking();
         let asked = Asked {
             route: Bytes::new(),
             id: 1,

@@ -25,7 +25,7 @@ const SEARCH_WINDOW: usize = 1 << 20;
 
 /// The position at which a search begins.
 #[derive(Clone, Copy)]
-pub(super) enum From {
+pub(super) enum Start {
     /// With a frame that is in order.
     Here(u64),
     /// After the beginning of a damaged one.
@@ -78,10 +78,10 @@ impl Candidate {
 
 impl Walk<'_> {
     /// Searches for the next frame. Returns its position and its first offset.
-    pub(super) fn search(&mut self, from: From) -> io::Result<Option<(u64, u64)>> {
+    pub(super) fn search(&mut self, from: Start) -> io::Result<Option<(u64, u64)>> {
         let (from, claims) = match from {
-            From::Here(position) => (position, None),
-            From::Behind(position) => (position + 8, self.claims(position, self.offset)?),
+            Start::Here(position) => (position, None),
+            Start::Behind(position) => (position + 8, self.claims(position, self.offset)?),
         };
         // The frame that the damaged one leads to may be damaged, too.
         let mut next = claims;
