@@ -48,6 +48,23 @@ def clippy(runner: Runner) -> None:
     )
 
 
+def simulated_clippy(runner: Runner) -> None:
+    """The code that only simulations build, which has its own target directories, like loom."""
+    for name, cfgs, targets in (
+        ("simulated", ("shuttle", "disk"), ("simulation", "schedules", "disk")),
+        ("loom", ("loom",), ("loom",)),
+    ):
+        flags = " ".join(f"--cfg zeroxide_{cfg}" for cfg in cfgs)
+        packages = ("-queue",) if name == "loom" else ("", "-pipeline", "-log")
+        runner.sh(
+            *("cargo", "clippy", "--locked", "--lib"),
+            *(part for package in packages for part in ("-p", f"zeroxide{package}")),
+            *(part for target in targets for part in ("--test", target)),
+            *("--", "-D", "warnings"),
+            env={"RUSTFLAGS": flags, "CARGO_TARGET_DIR": str(TARGET / f"clippy-{name}")},
+        )
+
+
 def rustdoc(runner: Runner) -> None:
     env = {"RUSTDOCFLAGS": "-D warnings"}
     runner.sh(

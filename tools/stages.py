@@ -273,6 +273,13 @@ RUSTFMT = Stage("rustfmt", cargo_stages.rustfmt, skip=without("cargo", "rustfmt"
 CLIPPY = Stage(
     "clippy", cargo_stages.clippy, ("environment",), without("cargo", "cargo-clippy"), lane="cargo"
 )
+SIMULATED_CLIPPY = Stage(
+    "clippy, simulated",
+    cargo_stages.simulated_clippy,
+    ("environment",),
+    without("cargo", "cargo-clippy"),
+    lane="cargo",
+)
 RUSTDOC = Stage("rustdoc", cargo_stages.rustdoc, skip=without("cargo", "rustdoc"), lane="cargo")
 DENY = Stage("cargo deny", cargo_stages.cargo_deny, skip=without("cargo", "cargo-deny"))
 LICENCES = Stage("licences", licences, ("environment",), without("cargo"))
@@ -379,6 +386,7 @@ TEST = [
     DRAFTS,
     INTEROP,
     CLIPPY,
+    SIMULATED_CLIPPY,
     RUSTDOC,
     Stage(
         "schedules",
@@ -433,6 +441,7 @@ TARGETS = {
         WORKFLOWS,
         LINT_ACTIONS,
         CLIPPY,
+        SIMULATED_CLIPPY,
         RUSTDOC,
         LICENCES,
         DENY,

@@ -69,6 +69,18 @@ OLDER = """
         pass
 """
 
+# Exchanges a message with its peer, and tells when the peer is gone.
+PAIR = """
+    socket = zmq.Context().socket(zmq.PAIR)
+    events = socket.get_monitor_socket(zmq.EVENT_DISCONNECTED)
+    getattr(socket, sys.argv[1])(sys.argv[2])
+    socket.send(b"hello")
+    socket.recv()
+    print("met", flush=True)
+    events.recv_multipart()
+    print("disconnected", flush=True)
+"""
+
 # Receives one message, and no more.
 FULL = """
     import time
@@ -183,6 +195,27 @@ def test_a_dead_machine_of_an_older_peer_is_noticed(machines):
     start = time.monotonic()
     machines.cable()
     says(subscriber, "disconnected")
+    assert time.monotonic() - start < NOTICED
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("module", ["zeroxide", "zmq"])
+@pytest.mark.parametrize("binds", [True, False], ids=["binds", "connects"])
+def test_a_stopped_peer_whose_machine_dies_later_is_noticed(machines, binds, module):
+    """Its kernel has taken the PING, to which no answer comes, so nothing is left to be acknowledged."""
+    machines.cable()
+    machines.plug_in()
+    endpoint = f"tcp://10.77.0.{2 if binds else 1}:5555"
+    actions = ["bind", "connect"] if binds else ["connect", "bind"]
+    watcher = machines.start(machines.home, "zeroxide", PAIR, actions[0], endpoint)
+    peer = machines.start(machines.place, module, PAIR, actions[1], endpoint)
+    says(peer, "met")
+    says(watcher, "met")
+    peer.send_signal(signal.SIGSTOP)
+    time.sleep(12)
+    start = time.monotonic()
+    machines.cable()
+    says(watcher, "disconnected")
     assert time.monotonic() - start < NOTICED
 
 

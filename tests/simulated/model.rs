@@ -85,9 +85,12 @@ fn check_copies(pattern: &Pattern, history: &History) {
     }
 }
 
+/// The letters of connections, each with its connection.
+type Conversations = Vec<(usize, Vec<u32>)>;
+
 /// The letters that one socket received from another, by connection, in the order in which the connections were first heard.
 fn conversations(history: &History) -> BTreeMap<(u16, u16), Vec<Vec<u32>>> {
-    let mut all: BTreeMap<(u16, u16), Vec<(usize, Vec<u32>)>> = BTreeMap::new();
+    let mut all: BTreeMap<(u16, u16), Conversations> = BTreeMap::new();
     for (&receiver, received) in &history.received {
         for receipt in received {
             let connections = all.entry((receipt.letter.from, receiver)).or_default();

@@ -186,7 +186,8 @@ fn compare_all(request: &Request) -> bool {
     let names = PATTERNS.iter().map(|pattern| pattern.name);
     let names = names.filter(|name| is_asked(name));
     // All of them, so that every difference is shown.
-    names.fold(true, |is_good, name| compare(name, request) && is_good)
+    let are_good: Vec<bool> = names.map(|name| compare(name, request)).collect();
+    !are_good.contains(&false)
 }
 
 fn compare(name: &str, request: &Request) -> bool {
@@ -197,7 +198,7 @@ fn compare(name: &str, request: &Request) -> bool {
     };
     let [up, down] = ["up", "down"].map(start).map(digests);
     let seeds = request.first..request.first + request.seeds;
-    let differs = |seed: &u64| up.get(seed).is_none() || up.get(seed) != down.get(seed);
+    let differs = |seed: &u64| !up.contains_key(seed) || up.get(seed) != down.get(seed);
     let different: Vec<u64> = seeds.filter(differs).collect();
     match different.is_empty() {
         true => println!("{name}: {} seeds repeat", request.seeds),

@@ -9,7 +9,7 @@ use rustix::buffer::spare_capacity;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::{Errno, FdFlags, retry_on_intr};
 use rustix::net::{RecvFlags, SendAncillaryBuffer, SendFlags, Shutdown, SocketFlags};
-use socket2::{SockAddr, SockRef};
+use socket2::{SockAddr, SockRef, TcpKeepalive};
 
 #[cfg(zeroxide_shuttle)]
 use super::simulated::{network, stir};
@@ -96,13 +96,8 @@ const TCP_INFO_LAST_ACK_RECV: usize = 56;
 /// See [`Acks`]; only for a TCP connection.
 pub(crate) fn acks(fd: BorrowedFd<'_>) -> io::Result<Acks> {
     #[cfg(zeroxide_shuttle)]
-    if let Some((unacknowledged, last)) = network::acks(fd) {
-        return Ok(Acks {
-            unacknowledged,
-            probes: 0,
-            last,
-            sent: Duration::MAX,
-        });
+    if let Some(acks) = network::acks(fd) {
+        return Ok(acks);
     }
     let mut info = [0u8; TCP_INFO_SIZE];
     let mut size = TCP_INFO_SIZE as libc::socklen_t;
@@ -131,6 +126,36 @@ pub(crate) fn acks(fd: BorrowedFd<'_>) -> io::Result<Acks> {
         last: since(TCP_INFO_LAST_ACK_RECV),
         sent: since(TCP_INFO_LAST_DATA_SENT),
     })
+}
+
+/// The kernel's probes for life. `None` leaves the system's value.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Keepalive {
+    /// The silence before the first probe.
+    pub(crate) idle: Option<Duration>,
+    /// The time between probes.
+    pub(crate) interval: Option<Duration>,
+    /// How many unanswered probes end the connection.
+    pub(crate) count: Option<u32>,
+}
+
+/// Makes the kernel probe the machine of a silent peer while nothing is unacknowledged.
+pub(crate) fn keep_alive(fd: BorrowedFd<'_>, keepalive: Keepalive) -> io::Result<()> {
+    #[cfg(zeroxide_shuttle)]
+    if network::keep_alive(fd, keepalive) {
+        return Ok(());
+    }
+    let mut parameters = TcpKeepalive::new();
+    if let Some(idle) = keepalive.idle {
+        parameters = parameters.with_time(idle);
+    }
+    if let Some(interval) = keepalive.interval {
+        parameters = parameters.with_interval(interval);
+    }
+    if let Some(count) = keepalive.count {
+        parameters = parameters.with_retries(count);
+    }
+    SockRef::from(&fd).set_tcp_keepalive(&parameters)
 }
 
 /// From `linux/tcp.h`.

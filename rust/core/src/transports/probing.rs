@@ -1,13 +1,13 @@
 //! Probes of the kernel, which tell whether the machine of a silent peer of TCP still responds.
 
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::BorrowedFd;
 use std::time::Duration;
 
-use socket2::{Protocol, SockRef, Socket, TcpKeepalive};
+use socket2::{Protocol, SockRef};
 
 use crate::options::Options;
-use crate::sys::stream;
+use crate::sys::stream::{self, Keepalive};
 
 /// After this silence, the peer's machine is probed, unless a PING comes first, and given up 14 seconds after the last
 /// sign of life. A running machine answers, whatever the state of the program.
@@ -31,10 +31,10 @@ pub(super) fn is_probed_later(options: &Options) -> bool {
 }
 
 /// See [`is_probed_later`].
-pub(super) fn probe_silent(socket: SockRef<'_>, options: &Options) {
+pub(super) fn probe_silent(socket: BorrowedFd<'_>, options: &Options) {
     if is_probed_later(options) {
         // This fails only if the connection has ended.
-        let _ = probe(&socket, options, Protocol::TCP);
+        let _ = probe(socket, options, Protocol::TCP);
     }
 }
 
@@ -46,43 +46,39 @@ pub(super) fn leave_to_kernel(socket: BorrowedFd<'_>) {
 }
 
 /// Makes the kernel check whether the machine of a silent peer still responds. Silence before this call counts.
-pub(super) fn probe(socket: &Socket, options: &Options, protocol: Protocol) -> io::Result<()> {
+pub(super) fn probe(
+    socket: BorrowedFd<'_>,
+    options: &Options,
+    protocol: Protocol,
+) -> io::Result<()> {
     if protocol != Protocol::TCP {
         // The kernel sends heartbeats of SCTP without being asked.
         return Ok(());
     }
     match options.tcp_keepalive {
-        Some(false) => socket.set_keepalive(false)?,
+        Some(false) => SockRef::from(&socket).set_keepalive(false)?,
         _ => keepalive(socket, options)?,
     }
     if options.heartbeat_ivl.is_none() {
         // Kernels before 6.15 do not have this option. There, a peer that has not read for minutes may die undetected
         // for as long.
-        let _ = stream::limit_backoff(socket.as_fd(), BACKOFF_MAX);
+        let _ = stream::limit_backoff(socket, BACKOFF_MAX);
     }
     Ok(())
 }
 
 /// Turns probes on. Zeros are stored for reading back, but the kernel accepts none.
-fn keepalive(socket: &Socket, options: &Options) -> io::Result<()> {
-    let mut parameters = TcpKeepalive::new();
-    if options.tcp_keepalive.is_none() {
-        parameters = parameters
-            .with_time(KEEPALIVE_IDLE)
-            .with_interval(KEEPALIVE_INTERVAL)
-            .with_retries(KEEPALIVE_COUNT);
-    }
-    if let Some(idle) = options.tcp_keepalive_idle.filter(|idle| !idle.is_zero()) {
-        parameters = parameters.with_time(idle);
-    }
-    if let Some(interval) = options
+fn keepalive(socket: BorrowedFd<'_>, options: &Options) -> io::Result<()> {
+    let is_ours = options.tcp_keepalive.is_none();
+    let idle = options.tcp_keepalive_idle.filter(|idle| !idle.is_zero());
+    let interval = options
         .tcp_keepalive_intvl
-        .filter(|interval| !interval.is_zero())
-    {
-        parameters = parameters.with_interval(interval);
-    }
-    if let Some(count) = options.tcp_keepalive_cnt.filter(|count| *count > 0) {
-        parameters = parameters.with_retries(count);
-    }
-    SockRef::from(socket).set_tcp_keepalive(&parameters)
+        .filter(|interval| !interval.is_zero());
+    let count = options.tcp_keepalive_cnt.filter(|count| *count > 0);
+    let keepalive = Keepalive {
+        idle: idle.or(is_ours.then_some(KEEPALIVE_IDLE)),
+        interval: interval.or(is_ours.then_some(KEEPALIVE_INTERVAL)),
+        count: count.or(is_ours.then_some(KEEPALIVE_COUNT)),
+    };
+    stream::keep_alive(socket, keepalive)
 }

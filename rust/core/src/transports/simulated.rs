@@ -5,10 +5,11 @@
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-use socket2::SockAddr;
+use socket2::{Protocol, SockAddr};
 use zeroxide_proto::socket_type::SocketType;
 
 use super::address;
+use super::probing::{is_probed_later, probe};
 use super::tcp::{TCP, source_address, targets_of};
 use super::{ByteTransport, Listen, Opening, Peer, Stream, Target, Targets};
 use crate::error::{Error, ErrorKind, Result};
@@ -34,7 +35,12 @@ impl ByteTransport for Simulated {
         let local = address.host.local(address.port, options.ipv6)?;
         let local = local.ok_or_else(|| Error::new(ErrorKind::NoDevice))?;
         let (fd, address) = network::listen(local)?;
-        Ok(Box::new(SimulatedListener { fd, address }))
+        let options = options.clone();
+        Ok(Box::new(SimulatedListener {
+            fd,
+            address,
+            options,
+        }))
     }
 
     fn targets(&self, address: &str, options: &Options) -> Result<Targets> {
@@ -48,12 +54,15 @@ impl ByteTransport for Simulated {
         Ok(Targets::Ready(targets))
     }
 
-    fn open(&self, _: &str, target: &Target, _: &Options) -> Result<Opening> {
+    fn open(&self, _: &str, target: &Target, options: &Options) -> Result<Opening> {
         let source = target.source.as_ref().and_then(SockAddr::as_socket_ipv4);
         let source = source.map_or(Ipv4Addr::LOCALHOST, |source| *source.ip());
         let address = target.address.as_socket();
         let address = address.ok_or_else(|| Error::new(ErrorKind::NoDevice))?;
         let fd = network::connect(IpAddr::V4(source), address)?;
+        if !is_probed_later(options) {
+            probe(fd.as_fd(), options, Protocol::TCP)?;
+        }
         Ok(Opening {
             stream: Stream::from(fd),
             connected: false,
@@ -64,6 +73,7 @@ impl ByteTransport for Simulated {
 struct SimulatedListener {
     fd: OwnedFd,
     address: SocketAddr,
+    options: Options,
 }
 
 impl Listen for SimulatedListener {
@@ -72,6 +82,9 @@ impl Listen for SimulatedListener {
             return Ok(None);
         };
         let peer = network::accepted(self.address, fd.as_fd());
+        if peer.is_some() {
+            probe(fd.as_fd(), &self.options, Protocol::TCP)?;
+        }
         Ok(Some(Stream {
             peer: peer.map_or(Peer::Here, Peer::Ip),
             ..Stream::from(fd)

@@ -211,7 +211,7 @@ impl Stream {
     /// Makes the kernel probe the machine of a silent peer from now on.
     pub(crate) fn probe_silent(&self, options: &Options) {
         if self.is_remote() {
-            probing::probe_silent(SockRef::from(&self.fd), options);
+            probing::probe_silent(self.fd(), options);
         }
     }
 

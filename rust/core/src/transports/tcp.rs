@@ -110,7 +110,7 @@ pub(super) fn listen(
 pub(super) fn open(target: &Target, options: &Options, protocol: Protocol) -> Result<Opening> {
     let socket = new_socket(target.address.domain(), options, protocol)?;
     if !is_probed_later(options) {
-        probe(&socket, options, protocol)?;
+        probe(socket.as_fd(), options, protocol)?;
     }
     if let Some(source) = &target.source {
         socket.set_reuse_address(true)?;
@@ -178,7 +178,7 @@ fn bound(address: &Address, options: &Options, protocol: Protocol) -> Result<Soc
 fn listen_at(local: SocketAddr, options: &Options, protocol: Protocol) -> Result<Socket> {
     let address = SockAddr::from(local);
     let socket = new_socket(address.domain(), options, protocol)?;
-    probe(&socket, options, protocol)?;
+    probe(socket.as_fd(), options, protocol)?;
     socket.set_reuse_address(true)?;
     if local.is_ipv6() {
         socket.set_only_v6(false)?;
@@ -200,7 +200,7 @@ fn adopted(fd: i32, options: &Options, protocol: Protocol) -> Result<Socket> {
     };
     let prepare = |socket: &Socket| {
         tune(socket, socket.domain()?, options, protocol)?;
-        Ok(probe(socket, options, protocol)?)
+        Ok(probe(socket.as_fd(), options, protocol)?)
     };
     let is_ip = |local: &SockAddr| local.is_ipv4() || local.is_ipv6();
     super::adopted(fd, name, is_ip, prepare)

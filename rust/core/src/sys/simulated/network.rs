@@ -26,7 +26,8 @@ use rustix::io::Errno;
 use socket2::SockAddr;
 
 pub(crate) use self::calls::{
-    accepted, acks, connect, error, listen, note_read, note_written, peer, stop_listening, unsent,
+    accepted, acks, connect, error, keep_alive, listen, note_read, note_written, peer,
+    stop_listening, unsent,
 };
 pub use self::faults::{
     break_after, heal, partition, power_off, power_on, reset, reset_one_end, set_weather, streams,
@@ -206,20 +207,27 @@ impl Network {
     fn break_ends(&mut self, host: IpAddr, peer: IpAddr, error: Errno) {
         let mut links = std::mem::take(&mut self.links);
         for link in &mut links {
-            let is_whole = matches!(link.stage, Stage::Up) && link.bereaved.is_none();
-            if is_whole && link.is_between(host, peer) {
+            if link.is_between(host, peer) {
                 let side = usize::from(link.address[0].ip() != host);
-                self.bury_end(link, side, error);
-                link.flows[side].lose_transit();
-                let read = link.ends[side].read;
-                link.ends[side] = End {
-                    read,
-                    ..End::default()
-                };
-                link.bereaved = Some(1 - side);
+                self.end_one(link, side, error);
             }
         }
         self.links = links;
+    }
+
+    /// A connection breaks for one end. The other one finds out when its kernel sends something.
+    fn end_one(&mut self, link: &mut Link, side: usize, error: Errno) {
+        if !matches!(link.stage, Stage::Up) || link.bereaved.is_some() {
+            return;
+        }
+        self.bury_end(link, side, error);
+        link.flows[side].lose_transit();
+        let read = link.ends[side].read;
+        link.ends[side] = End {
+            read,
+            ..End::default()
+        };
+        link.bereaved = Some(1 - side);
     }
 
     /// A connection is over.

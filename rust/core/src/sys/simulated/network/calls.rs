@@ -12,6 +12,7 @@ use socket2::{Domain, SockAddr, Socket, Type};
 use super::flow::{Flow, fill};
 use super::link::{End, Link, Stage};
 use super::{Listening, with};
+use crate::sys::stream::{Acks, Keepalive};
 
 /// The buffers of a socket: one of these.
 const BUFFERS: [usize; 3] = [2304, 8192, 40_000];
@@ -76,7 +77,7 @@ pub(crate) fn connect(source: IpAddr, target: SocketAddr) -> io::Result<OwnedFd>
         let near = End {
             socket: Some(socket),
             program: Some(program.as_raw_fd()),
-            read: 0,
+            ..End::default()
         };
         let at = network.arrival(world.random, world.now);
         network.links.push(Link {
@@ -135,13 +136,30 @@ pub(crate) fn unsent(fd: BorrowedFd<'_>) -> Option<usize> {
     })
 }
 
-/// Whether the peer's host has not acknowledged everything for which it has room, and the time since it did last.
-pub(crate) fn acks(fd: BorrowedFd<'_>) -> Option<(bool, Duration)> {
+/// The kernel's view of whether the peer's host acknowledges data.
+pub(crate) fn acks(fd: BorrowedFd<'_>) -> Option<Acks> {
     with(|network, world| {
         let (link, side) = network.end(fd.as_raw_fd())?;
-        let last = world.now.saturating_duration_since(link.heard);
-        let has_room = !link.flows[side].is_blocked;
-        Some((has_room && link.unsent(side) > 0, last))
+        let is_blocked = link.flows[side].is_blocked;
+        Some(Acks {
+            unacknowledged: !is_blocked && link.unsent(side) > 0,
+            probes: link.unanswered(side, world.now),
+            last: world.now.saturating_duration_since(link.heard),
+            sent: Duration::MAX,
+        })
+    })
+}
+
+/// The program has asked for probes for life. Returns whether it is a descriptor of this network.
+pub(crate) fn keep_alive(fd: BorrowedFd<'_>, keepalive: Keepalive) -> bool {
+    with(|network, _| {
+        let Some((id, side)) = network.ends.get(&fd.as_raw_fd()).copied() else {
+            return false;
+        };
+        if let Some(link) = network.links.iter_mut().find(|link| link.id == id) {
+            link.ends[side].keepalive = Some(keepalive);
+        }
+        true
     })
 }
 

@@ -2,10 +2,11 @@
 
 use std::net::{IpAddr, SocketAddr};
 use std::os::fd::{AsFd, OwnedFd, RawFd};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use super::flow::{self, Flow, Stream};
 use super::pair;
+use crate::sys::stream::Keepalive;
 
 /// See the module text.
 pub(super) struct Link {
@@ -23,6 +24,13 @@ pub(super) struct Link {
     pub(super) silent: Option<Instant>,
     pub(super) heard: Instant,
 }
+
+/// The values that apply if a program sets none, as in Linux.
+const IDLE: Duration = Duration::from_secs(7200);
+const INTERVAL: Duration = Duration::from_secs(75);
+const COUNT: u32 = 9;
+/// The time between the probes of a peer without room. Sockets ask for this limit.
+const ROOM_INTERVAL: Duration = Duration::from_secs(3);
 
 /// How far a connection has come.
 pub(super) enum Stage {
@@ -47,6 +55,8 @@ pub(super) struct End {
     pub(super) program: Option<RawFd>,
     /// How many bytes the program has read.
     pub(super) read: u64,
+    /// The probes that the program has asked for.
+    pub(super) keepalive: Option<Keepalive>,
 }
 
 impl Link {
@@ -76,6 +86,39 @@ impl Link {
             _ => 0,
         };
         written + self.flows[side].in_transit()
+    }
+
+    /// When one end's kernel has sent this many probes for life to a host that is silent. A kernel that has bytes for the
+    /// other host sends those instead.
+    pub(super) fn probe(&self, side: usize, number: u32) -> Option<Instant> {
+        let keepalive = self.ends[side].keepalive?;
+        self.ends[side].socket.as_ref()?;
+        if self.unsent(side) > 0 {
+            return None;
+        }
+        let since = self.silent?.max(self.heard);
+        let interval = keepalive.interval.unwrap_or(INTERVAL);
+        Some(since + keepalive.idle.unwrap_or(IDLE) + interval * number)
+    }
+
+    /// When one end's kernel gives up a host that answers no probe.
+    pub(super) fn gives_up(&self, side: usize) -> Option<Instant> {
+        let count = self.ends[side].keepalive?.count.unwrap_or(COUNT);
+        self.probe(side, count)
+    }
+
+    /// How many probes in a row the other host has not answered.
+    pub(super) fn unanswered(&self, side: usize, now: Instant) -> u8 {
+        let Some(silent) = self.silent else {
+            return 0;
+        };
+        let passed = match self.flows[side].is_blocked {
+            true => now.saturating_duration_since(silent).as_secs() / ROOM_INTERVAL.as_secs(),
+            false => (0..COUNT)
+                .take_while(|number| self.probe(side, *number).is_some_and(|at| at <= now))
+                .count() as u64,
+        };
+        u8::try_from(passed).unwrap_or(u8::MAX)
     }
 
     /// The host of one end has lost its power, and what its kernel had not sent.

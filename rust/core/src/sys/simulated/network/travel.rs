@@ -10,8 +10,8 @@ use socket2::{Domain, Socket, Type};
 use super::link::{Link, Stage};
 use super::{Network, Random, Weather, pair};
 
-/// How long a connection lives whose host does not answer. Sockets have to notice it before.
-const KEEPALIVE: Duration = Duration::from_secs(300);
+/// How long a connection lives whose host takes no bytes. Sockets have to notice it before.
+const GIVEN_UP: Duration = Duration::from_secs(300);
 /// When a request to connect without an answer is sent again, and how often.
 const RETRY: Duration = Duration::from_secs(1);
 const RETRIES: u32 = 30;
@@ -53,10 +53,17 @@ impl Network {
                 Outcome::due(at)
             }
             _ if !can_reach => self.wait(link, now),
-            _ if let Some(side) = link.bereaved => match link.flows[side].has_news() {
-                true => Outcome::over(Errno::CONNRESET),
-                false => self.wait(link, now),
-            },
+            _ if let Some(side) = link.bereaved => {
+                link.silent.get_or_insert(now);
+                let probe = link.probe(side, 0);
+                match link.flows[side].has_news() || probe.is_some_and(|at| at <= now) {
+                    true => Outcome::over(Errno::CONNRESET),
+                    false => Outcome {
+                        due: probe,
+                        ..self.wait(link, now)
+                    },
+                }
+            }
             Stage::Answering { refused: true, .. } => Outcome::over(Errno::CONNREFUSED),
             Stage::Answering { .. } => {
                 link.stage = Stage::Up;
@@ -95,13 +102,25 @@ impl Network {
     }
 
     /// Two hosts cannot reach each other. The kernel of each notices it in the end.
-    fn wait(&self, link: &mut Link, now: Instant) -> Outcome {
-        let until = *link.silent.get_or_insert(now) + KEEPALIVE;
-        if until > now {
-            // The bytes of the programs leave later.
-            return Outcome::due(until);
+    fn wait(&mut self, link: &mut Link, now: Instant) -> Outcome {
+        let until = *link.silent.get_or_insert(now) + GIVEN_UP;
+        if until <= now {
+            return Outcome::over(Errno::TIMEDOUT);
         }
-        Outcome::over(Errno::TIMEDOUT)
+        // The bytes of the programs leave later.
+        let mut due = until;
+        for side in 0..2 {
+            match link.gives_up(side) {
+                _ if link.bereaved == Some(1 - side) => {}
+                Some(at) if at <= now && link.bereaved == Some(side) => {
+                    return Outcome::over(Errno::TIMEDOUT);
+                }
+                Some(at) if at <= now => self.end_one(link, side, Errno::TIMEDOUT),
+                Some(at) => due = due.min(at),
+                None => {}
+            }
+        }
+        Outcome::due(due)
     }
 
     fn carry(&mut self, link: &mut Link, random: &mut Random, now: Instant) -> Outcome {
