@@ -127,7 +127,7 @@ fn flip(folder: &Path, within: impl Fn(&[usize]) -> usize) {
     flip_all(folder, |frames| [within(frames)]);
 }
 
-fn flip_all<const N: usize>(folder: &Path, within: impl Fn(&[usize]) -> [usize; N]) {
+fn flip_all<I: IntoIterator<Item = usize>>(folder: &Path, within: impl Fn(&[usize]) -> I) {
     let path = segment(folder);
     let mut bytes = fs::read(&path).unwrap();
     for at in within(&positions(&bytes)) {
@@ -301,6 +301,29 @@ fn two_damaged_frames_cost_only_their_own_rows() {
                 let log = open(folder.path());
                 let lost: Vec<u64> = log.recovery().damaged.iter().cloned().flatten().collect();
                 assert_eq!(lost, [FORGED, other], "byte {byte}");
+                assert_eq!((log.next(), log.epoch("victim")), (ROWS, None));
+            }
+        }
+    }
+}
+
+#[test]
+fn the_value_in_the_last_of_several_damaged_frames_is_no_row() {
+    for first_damaged in [FORGED - 1, FORGED - 3] {
+        for first in FORGED..FORGED + 2 {
+            for byte in FLIPPED {
+                let folder = written(&forged(first, 0));
+                // The lengths of all but the last are right.
+                flip_all(folder.path(), |frames| {
+                    let earlier = &frames[first_damaged as usize..FORGED as usize];
+                    let earlier = earlier.iter().map(|frame| frame + 50);
+                    let last = frames[FORGED as usize] + byte;
+                    earlier.chain([last]).collect::<Vec<usize>>()
+                });
+                let log = open(folder.path());
+                let lost: Vec<u64> = log.recovery().damaged.iter().cloned().flatten().collect();
+                let expected: Vec<u64> = (first_damaged..=FORGED).collect();
+                assert_eq!(lost, expected, "{first}, byte {byte}");
                 assert_eq!((log.next(), log.epoch("victim")), (ROWS, None));
             }
         }

@@ -37,6 +37,17 @@ pub(super) enum Start {
 struct Claims {
     position: u64,
     first: u64,
+    /// The header begins as those of frames do.
+    is_marked: bool,
+}
+
+/// See [`Walk::place`].
+enum Place {
+    /// The next frame.
+    Whole,
+    /// A frame with another offset, so the number of rows, or the length, is damaged.
+    Another,
+    Damaged,
 }
 
 /// What may be the next frame.
@@ -83,14 +94,17 @@ impl Walk<'_> {
             Start::Here(position) => (position, None),
             Start::Behind(position) => (position + 8, self.claims(position, self.offset)?),
         };
-        // The frame that the damaged one leads to may be damaged, too.
-        let mut next = claims;
+        // The frame that the damaged one leads to may be damaged, too. Then the search is for the frame after that one.
+        let (mut claims, mut next) = (claims, claims);
         for _ in 0..HOPS_MOST {
-            let Some(claims) = next else { break };
-            if self.is_whole_at(claims)? {
-                return Ok(Some((claims.position, claims.first)));
+            let Some(place) = next else { break };
+            match self.place(place)? {
+                Place::Whole => return Ok(Some((place.position, place.first))),
+                Place::Another => break,
+                Place::Damaged => {}
             }
-            next = self.claims(claims.position, claims.first)?;
+            next = self.claims(place.position, place.first)?;
+            claims = next.filter(|next| next.is_marked).or(claims);
         }
         let mut end = self.bytes;
         let (mut found, mut torn) = (None::<Candidate>, None::<Candidate>);
@@ -159,23 +173,32 @@ impl Walk<'_> {
         let Some((length, rows)) = Header::claims(&fixed) else {
             return Ok(None);
         };
-        let is_there = fixed.starts_with(&MAGIC) || length >= FIXED as u64;
+        let is_marked = fixed.starts_with(&MAGIC);
+        let is_there = is_marked || length >= FIXED as u64;
         Ok((is_there && length > 0).then(|| Claims {
             position: position.saturating_add(length),
             first: offset.saturating_add(rows),
+            is_marked,
         }))
     }
 
-    /// Whether there is a frame where a damaged header says, with the offset that follows from it.
-    fn is_whole_at(&mut self, claims: Claims) -> io::Result<bool> {
+    /// The state of the place to which a damaged header leads.
+    fn place(&mut self, claims: Claims) -> io::Result<Place> {
         if !claims.position.is_multiple_of(8) || claims.position >= self.bytes {
-            return Ok(false);
+            return Ok(Place::Damaged);
         }
         let Ok(header) = self.header_at(claims.position, MAX_HEADER)? else {
-            return Ok(false);
+            return Ok(Place::Damaged);
         };
-        let is_next = header.first_offset == claims.first && header.end() <= self.most;
-        Ok(is_next && header.fits(&self.frame(claims.position, &header, 0)?))
+        if header.first_offset != claims.first || header.end() > self.most {
+            return Ok(Place::Another);
+        }
+        let is_whole = header.fits(&self.frame(claims.position, &header, 0)?);
+        Ok(if is_whole {
+            Place::Whole
+        } else {
+            Place::Damaged
+        })
     }
 
     /// How much is in favour of a frame after damage; None if it cannot be the next one of the log.
