@@ -58,6 +58,30 @@ SUBSCRIBER = """
                 print(said, flush=True)
 """
 
+# Publishes more than any queue takes.
+FLOOD = """
+    import time
+    server = zmq.Context().socket(zmq.PUB)
+    server.bind("tcp://10.77.0.1:5555")
+    while True:
+        server.send(bytes(10_000))
+        time.sleep(0.001)
+"""
+
+# Receives one message, and the others when it is told to.
+PAUSED = """
+    socket = zmq.Context().socket(zmq.SUB)
+    socket.rcvhwm = 2
+    socket.subscribe("")
+    socket.connect("tcp://10.77.0.1:5555")
+    socket.recv()
+    print("paused", flush=True)
+    sys.stdin.readline()
+    while socket.recv() != b"two":
+        pass
+    print("two", flush=True)
+"""
+
 # A publisher of ZMTP 3.0 that sends one message.
 OLDER = """
     listener = zmq.create_server(("10.77.0.1", 5555))
@@ -163,6 +187,28 @@ def test_a_subscriber_reconnects_to_the_replacement(machines, script, module):
     start = time.monotonic()
     machines.start(machines.place, module, PUBLISHER, "two")
     says(subscriber, "disconnected", "two")
+    assert time.monotonic() - start < NOTICED
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("module", ["zeroxide", "zmq"])
+@pytest.mark.parametrize("pause", [1, 25])
+def test_a_subscriber_at_its_mark_reconnects_to_the_replacement(machines, pause, module):
+    """It asks no publisher for a sign of life while it does not read."""
+    machines.cable()
+    machines.plug_in()
+    machines.start(machines.place, module, FLOOD)
+    subscriber = machines.start(machines.home, "zeroxide", PAUSED)
+    says(subscriber, "paused")
+    time.sleep(5)
+    machines.cable()
+    machines.plug_in()
+    machines.start(machines.place, module, PUBLISHER, "two")
+    time.sleep(pause)
+    start = time.monotonic()
+    subscriber.stdin.write("read\n")
+    subscriber.stdin.flush()
+    says(subscriber, "two")
     assert time.monotonic() - start < NOTICED
 
 
