@@ -73,8 +73,7 @@ impl Connection {
     /// Whether the peer's kernel answers, but has no room for what is left.
     pub(super) fn is_kept_waiting(&self) -> bool {
         let acks = self.stream.acks();
-        acks.is_some_and(|acks| !acks.unacknowledged && acks.probes < PROBES)
-            && self.stream.unacknowledged() > 0
+        acks.is_some_and(|acks| has_no_room(acks, self.stream.unacknowledged()))
     }
 
     /// Whether the peer's kernel has answered within `time`, or has no room for what is left. Bytes in flight at one
@@ -132,6 +131,11 @@ impl Session {
         }
         up.engine.abort(CloseReason::HeartbeatTimeout, now);
     }
+}
+
+/// Whether nothing that left is unacknowledged, some has not left, and the peer's kernel answers the probes for room.
+fn has_no_room(acks: Acks, left: usize) -> bool {
+    !acks.unacknowledged && acks.probes < PROBES && left > 0
 }
 
 #[cfg(test)]
@@ -196,5 +200,22 @@ mod tests {
         assert!(!pulse.is_gone(false, acks(false, 1, SECOND), start));
         assert!(!pulse.is_gone(false, acks(false, 3, SECOND * 9), start + PATIENCE));
         assert!(pulse.is_gone(false, acks(false, 5, SECOND * 14), start + PATIENCE * 2));
+    }
+
+    #[test]
+    fn only_a_kernel_that_answers_and_has_no_room_keeps_us_waiting() {
+        for (unacknowledged, probes, left, expected) in [
+            (false, 0, 1, true),
+            // A single probe may go unanswered.
+            (false, PROBES - 1, 1, true),
+            (false, PROBES, 1, false),
+            // In transit, or the machine is dead.
+            (true, 0, 1, false),
+            // Everything has arrived.
+            (false, 0, 0, false),
+        ] {
+            let acks = acks(unacknowledged, probes, SECOND);
+            assert_eq!(has_no_room(acks, left), expected, "{acks:?}, {left}");
+        }
     }
 }
