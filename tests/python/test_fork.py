@@ -281,6 +281,26 @@ def test_a_client_that_a_child_drops_does_not_affect_the_threads_of_its_own(zmq,
 
 
 @pytest.mark.zeroxide_only
+def test_an_observer_that_a_child_closes_does_not_affect_the_threads_of_its_own(zmq, tmp_path):
+    output, _ = run_script(
+        zmq.__name__,
+        f"""
+        import os
+        from zeroxide.pipeline import Collector
+        tmp = "{tmp_path}"
+        observer = zmq.Observer(tmp)
+        pid = os.fork()
+        if not pid:
+            with Collector(tmp + "/own"):
+                observer.close()
+            os._exit(0)
+        print(os.waitpid(pid, 0)[1])
+        """,
+    )
+    assert output == "0\n"
+
+
+@pytest.mark.zeroxide_only
 @pytest.mark.parametrize("transport", ["tcp", "ipc", "ws"])
 def test_a_socket_ends_for_its_peers_although_a_child_lives(zmq, transport, directory):
     """A child has its parent's descriptors, with which the kernel keeps listeners and connections."""
