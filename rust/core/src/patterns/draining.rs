@@ -3,14 +3,14 @@
 use std::ops::ControlFlow;
 
 use crate::patterns::Pattern;
-use crate::patterns::pipe_set::{DropReason, PipeSet};
+use crate::patterns::pipe_set::{DropReason, Overflow, PipeSet};
 use crate::pipe::PipeId;
 use crate::spill::{BLOCK, size_of};
 
 /// What [`drain`] has done.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Drained {
-    /// Messages were returned to memory.
+    /// Messages were returned to memory, or a queue was found empty: a sender may have room.
     pub(crate) some: bool,
     pub(crate) next: Next,
 }
@@ -48,10 +48,12 @@ pub(crate) fn drain(pattern: &mut dyn Pattern, pipes: &mut PipeSet) -> Drained {
 fn drain_for_any(pattern: &mut dyn Pattern, pipes: &mut PipeSet, drained: &mut Drained) {
     set_draining(pipes, true);
     for id in pipes.ids() {
-        if let Some(pipe) = pipes.get(id) {
+        if takes_from_disk(pipes, id)
+            && let Some(pipe) = pipes.get(id)
+        {
             pipe.unblock();
+            pattern.writable(pipes, id);
         }
-        pattern.writable(pipes, id);
     }
     let mut budget = BLOCK as u64;
     let is_empty = loop {
@@ -77,10 +79,29 @@ fn drain_for_any(pattern: &mut dyn Pattern, pipes: &mut PipeSet, drained: &mut D
             pipes.count_drop(None, DropReason::Disk);
         }
     };
-    if !is_empty {
-        pipes.hold_all();
+    match is_empty {
+        true => release_all(pattern, pipes),
+        false => pipes.hold_all(),
     }
+    drained.some |= is_empty;
     set_draining(pipes, false);
+}
+
+/// Whether the peer may have messages from disk. Kept ones are safer there while the peer is away: those in memory are lost
+/// when the process ends.
+fn takes_from_disk(pipes: &mut PipeSet, id: PipeId) -> bool {
+    let is_kept = pipes.overflow().is_some_and(Overflow::is_kept);
+    !is_kept || pipes.get(id).is_some_and(|pipe| pipe.is_connected())
+}
+
+/// Lets all pipes take new messages, because none waits on disk for any of them.
+fn release_all(pattern: &mut dyn Pattern, pipes: &mut PipeSet) {
+    for id in pipes.ids() {
+        if let Some(pipe) = pipes.get(id) {
+            pipe.unblock();
+            pattern.writable(pipes, id);
+        }
+    }
 }
 
 fn set_draining(pipes: &mut PipeSet, draining: bool) {
@@ -105,6 +126,7 @@ fn drain_for_peers(
                 }
             }
             ControlFlow::Break(()) => {
+                drained.some = true;
                 if let Some(overflow) = pipes.overflow_mut() {
                     overflow.forget(id);
                 }
@@ -121,6 +143,9 @@ fn drain_for(
     share: u64,
     drained: &mut Drained,
 ) -> ControlFlow<()> {
+    if !takes_from_disk(pipes, id) {
+        return ControlFlow::Continue(());
+    }
     let Some(pipe) = pipes.get(id) else {
         return ControlFlow::Continue(());
     };

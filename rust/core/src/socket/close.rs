@@ -82,9 +82,13 @@ impl Core {
             false => linger.flatten(),
         };
         if let Some(at) = linger.and_then(|linger| clock::now().checked_add(linger)) {
-            // Connections that were left earlier may have been given more time.
-            self.registry.end_deliveries_by(at, self.socket_key());
+            self.end_deliveries_by(at);
         }
+    }
+
+    /// Connections that were left earlier may have been given more time than the socket has.
+    pub(super) fn end_deliveries_by(&self, at: Instant) {
+        self.registry.end_deliveries_by(at, self.socket_key());
     }
 
     /// See [`Socket::close_within`]. If `until` passes before the report is complete, the call fails with `Again`, and
@@ -126,8 +130,7 @@ impl Core {
             }
             if !self.is_leaving() {
                 if !is_limited && let Some(at) = deadline {
-                    // Connections that were left earlier may have been given more time.
-                    self.registry.end_deliveries_by(at, self.socket_key());
+                    self.end_deliveries_by(at);
                     is_limited = true;
                 }
                 if self.deliveries.load(Ordering::SeqCst) == 0 {
@@ -300,6 +303,6 @@ impl Core {
     }
 }
 
-fn set_linger(state: &mut State, linger: Option<Duration>) {
+pub(super) fn set_linger(state: &mut State, linger: Option<Duration>) {
     Arc::make_mut(&mut state.options).linger = linger;
 }

@@ -425,6 +425,9 @@ impl Core {
             if let Some(pipe) = state.pipes.get(id) {
                 pipe.set_linger(linger);
             }
+            if !self.is_closed() {
+                self.give_up_disk(state, id);
+            }
             self.detach_now(state, id);
         }
         match what {

@@ -7,6 +7,7 @@
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use super::close::set_linger;
 use super::core::{Core, State};
 use super::spiller::{Closing, Spiller};
 use crate::error::{Error, ErrorKind, Result};
@@ -122,6 +123,19 @@ impl Core {
         true
     }
 
+    /// Closes the socket after its messages have left the disk, or when its time is up. LINGER began with the call of close.
+    fn complete_close_by(&self, closing: Closing) {
+        let Closing::At(at) = closing else {
+            return self.complete_close();
+        };
+        set_linger(
+            &mut self.lock(),
+            Some(at.saturating_duration_since(clock::now())),
+        );
+        self.complete_close();
+        self.end_deliveries_by(at);
+    }
+
     /// Gives up the folder of a socket that closes, and reports what stays in it or is lost.
     pub(super) fn end_spill(&self, state: &mut State) {
         let Some(overflow) = state.pipes.take_overflow() else {
@@ -161,6 +175,14 @@ impl Core {
             messages,
             bytes,
         ))
+    }
+
+    /// Gives up and reports the messages on disk for a peer whose endpoint the program leaves.
+    pub(super) fn give_up_disk(&self, state: &mut State, id: PipeId) {
+        if let Some(left) = self.lost_on_disk(state, id) {
+            self.note_given_up(&left);
+            state.pipes.give_up_overflow(id, DropReason::Lingered);
+        }
     }
 
     /// Returns messages to memory while peers have room. Returns when to try again if the disk has failed.
@@ -241,7 +263,7 @@ fn run(core: &Weak<Core>, spiller: &Spiller) {
             let fleeting = state.pipes.overflow().map_or(0, Overflow::fleeting);
             drop(state);
             if fleeting == 0 || closing.has_passed() {
-                core.complete_close();
+                core.complete_close_by(closing);
             }
         }
     }

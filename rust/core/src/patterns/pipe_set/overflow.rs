@@ -123,7 +123,7 @@ impl Overflow {
     }
 
     /// Whether messages for a peer with a name stay when the peer leaves or the socket closes.
-    pub(super) fn is_kept(&self) -> bool {
+    pub(in crate::patterns) fn is_kept(&self) -> bool {
         self.folder.is_kept()
     }
 
@@ -469,6 +469,7 @@ impl PipeSet {
                     let lost = queue.skip_file();
                     let gone = before - queue.bytes();
                     overflow.bytes = overflow.bytes.saturating_sub(gone);
+                    overflow.is_full = false;
                     match id.and_then(|id| self.entry(id)) {
                         Some(entry) => entry.count_drops(DropReason::Disk, lost),
                         None => self.counters.add(DropReason::Disk, lost),

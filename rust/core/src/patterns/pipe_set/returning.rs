@@ -79,6 +79,12 @@ impl PipeSet {
             Some(DoomReason::TooSlow) => DropReason::TooSlow,
             _ => DropReason::PeerGone,
         };
+        self.give_up_overflow(id, reason);
+    }
+
+    /// The same for this reason.
+    #[cold]
+    pub(crate) fn give_up_overflow(&mut self, id: PipeId, reason: DropReason) {
         let overflow = self.overflow.as_deref_mut();
         let queues = overflow.and_then(|overflow| overflow.for_peers.remove(&id));
         self.set_aside(queues.unwrap_or_default(), reason);
