@@ -111,6 +111,11 @@ impl Decoder {
         self.meter.in_message() || !self.input.bytes().is_empty()
     }
 
+    /// How many bytes at least have to arrive before the message is complete.
+    pub(crate) fn missing(&self) -> usize {
+        self.input.missing().max(usize::from(self.is_partial()))
+    }
+
     /// Decodes the next frame into `frame` if it is an ordinary one: small, and not at the very end of a read. For
     /// others, returns false, and the caller uses [`decode`](Decoder::decode).
     #[inline(always)]
@@ -156,6 +161,8 @@ impl Decoder {
             let frame = Frame::copy_from(&self.input.bytes()[header.len..end]);
             self.input.skip(end);
             frame
+        } else if header.command {
+            self.input.take_command(header.len, end)
         } else {
             self.input.take(header.len, end)
         };

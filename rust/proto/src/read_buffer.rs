@@ -5,6 +5,10 @@
 //! incomplete frame at its end moves to the front of the next block. A handle on the sliced block is kept. Once the
 //! application has dropped every slice, the block is reused, because fresh blocks cost page faults.
 //!
+//! Every slice keeps its whole block alive, and a message counts only with its own bytes. So a peer could make a few
+//! small bodies between long commands cost many blocks. Each shared block therefore counts as a debt, which its bodies
+//! pay back four times. A peer in debt gets copies.
+//!
 //! The size of a block never depends on what a peer announces. A block has room for the received bytes and one more
 //! read. Only for a longer frame does the room grow, by doubling with the bytes that really arrive, or at once up to
 //! the size of a message that this peer has completed before ([`TRUST_MAX`] at most).
@@ -25,6 +29,9 @@ const WORTH_A_READ: usize = 8 * 1024;
 /// The maximum room made ahead because the peer's last message had that size.
 const TRUST_MAX: usize = 4 * 1024 * 1024;
 
+/// How many times a body pays its bytes back. A quarter of a block is enough.
+const WORTH: usize = 4;
+
 /// Received bytes that are not decoded yet.
 #[derive(Debug)]
 pub(crate) struct ReadBuffer {
@@ -35,6 +42,8 @@ pub(crate) struct ReadBuffer {
     frozen: Bytes,
     /// Earlier blocks.
     spent: Spent,
+    /// The shared blocks that the bodies since then have not paid for, in bytes.
+    debt: usize,
     /// The length of `block` when the driver got it.
     lent: usize,
     /// The total length of the incomplete frame at the front, or zero.
@@ -55,6 +64,7 @@ impl ReadBuffer {
             start: 0,
             frozen: Bytes::new(),
             spent: Spent::default(),
+            debt: 0,
             lent: 0,
             partial: 0,
             message: 0,
@@ -182,18 +192,43 @@ impl ReadBuffer {
         if self.frozen.is_empty() {
             // A body that outlives the others of its read keeps the whole block alive, so share only reasonably full
             // blocks. The cost of copying the others is small compared with the system call.
-            if self.block.len() < self.block.capacity() / 4
+            if !self.is_worth_sharing(end - start)
                 && let Ok(frame) = Frame::try_copy_from(&self.bytes()[start..end])
             {
+                self.debt = self.debt.saturating_sub(WORTH * (end - start));
                 self.skip(end);
                 return frame;
             }
             self.freeze();
         }
+        self.debt = self.debt.saturating_sub(WORTH * (end - start));
         let mut body = self.frozen.split_to(end);
         self.skip(0);
         body.advance(start);
         Frame::from_bytes(body)
+    }
+
+    /// Like [`take`](ReadBuffer::take), for a command. The connection uses and drops it at once, so it is not worth a shared
+    /// block, and pays for none.
+    pub(crate) fn take_command(&mut self, start: usize, end: usize) -> Frame {
+        if self.frozen.is_empty()
+            && let Ok(frame) = Frame::try_copy_from(&self.bytes()[start..end])
+        {
+            self.skip(end);
+            return frame;
+        }
+        let debt = self.debt;
+        let frame = self.take(start, end);
+        self.debt = self.debt.max(debt);
+        frame
+    }
+
+    /// Whether the block may be shared for this body, and those after it.
+    fn is_worth_sharing(&self, body: usize) -> bool {
+        let size = self.block.capacity();
+        let is_full = self.block.len() >= size / WORTH;
+        let limit = (2 * self.batch).saturating_add(body.saturating_mul(WORTH));
+        is_full && self.debt.saturating_add(size) <= limit
     }
 
     /// Like [`take`](ReadBuffer::take), if the following bytes will be changed. They must then be in the block, and
@@ -219,6 +254,11 @@ impl ReadBuffer {
             self.thaw()?;
         }
         Ok(())
+    }
+
+    /// How many bytes of the incomplete frame at the front have not been received, as far as it is known.
+    pub(crate) fn missing(&self) -> usize {
+        self.partial.saturating_sub(self.bytes().len())
     }
 
     /// Bytes of memory for data that is not decoded yet.
@@ -253,6 +293,7 @@ impl ReadBuffer {
     /// Turns the block into a sliced one, and keeps a handle on it.
     fn freeze(&mut self) {
         let size = self.block.capacity();
+        self.debt = self.debt.saturating_add(size);
         self.frozen = Bytes::from(std::mem::take(&mut self.block));
         self.frozen.advance(self.start);
         self.start = 0;
@@ -439,6 +480,61 @@ mod tests {
         assert_ne!(body.as_ptr(), block);
         read(&mut buffer, 1000);
         assert_eq!(buffer.bytes().as_ptr(), block);
+    }
+
+    #[test]
+    fn small_bodies_between_commands_keep_few_blocks_alive() {
+        for batch in [BATCH, 8192] {
+            let mut buffer = ReadBuffer::new(batch);
+            let mut bodies = Vec::new();
+            let mut kept = 0;
+            for _ in 0..200 {
+                while buffer.bytes().len() < batch / 2 {
+                    read(&mut buffer, usize::MAX);
+                }
+                let (block, size) = (buffer.bytes().as_ptr(), buffer.block.capacity());
+                bodies.push(buffer.take(2, 82));
+                if bodies[bodies.len() - 1].as_ptr() == block.wrapping_add(2) {
+                    kept += size;
+                }
+                let rest = buffer.bytes().len();
+                buffer.take_command(0, rest);
+            }
+            let paid = WORTH * 80 * bodies.len();
+            assert!(kept <= 2 * batch + paid, "{kept} of {batch}");
+        }
+    }
+
+    #[test]
+    fn one_small_body_keeps_no_large_block_alive() {
+        let mut buffer = grown();
+        let message = TRUST_MAX;
+        read(&mut buffer, 10);
+        buffer.note_message(message);
+        buffer.skip(10);
+        buffer.block = Vec::new();
+        assert_eq!(read(&mut buffer, usize::MAX), message);
+        let block = buffer.bytes().as_ptr();
+        assert_ne!(buffer.take(2, 82).as_ptr(), block.wrapping_add(2));
+        // One that fills the rest of it may.
+        let body = buffer.take(9, message - 82);
+        assert_eq!(body.as_ptr(), block.wrapping_add(91));
+    }
+
+    #[test]
+    fn a_peer_that_has_sent_large_bodies_is_out_of_debt() {
+        let mut buffer = grown();
+        for (size, shared) in [80, 80, 80, 65_000, 80]
+            .into_iter()
+            .zip([true, true, false, true, true])
+        {
+            read(&mut buffer, usize::MAX);
+            let block = buffer.bytes().as_ptr();
+            let body = buffer.take(2, 2 + size);
+            assert_eq!(body.as_ptr() == block.wrapping_add(2), shared, "{size}");
+            let rest = buffer.bytes().len();
+            buffer.skip(rest);
+        }
     }
 
     #[test]
