@@ -493,6 +493,11 @@ impl Connection {
         self.hung_up && !is_raw && self.engine.is_ready()
     }
 
+    /// Whether the peer has hung up before the end of a message, so that the rest of it will never arrive.
+    fn has_left_within_message(&self) -> bool {
+        self.hung_up && !self.stream.has_more() && self.stream.unread() < self.engine.missing()
+    }
+
     fn new(engine: Engine, stream: Stream, now: Instant) -> Connection {
         Connection {
             engine,

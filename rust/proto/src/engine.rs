@@ -639,6 +639,13 @@ impl Engine {
         self.decoder.is_partial() || self.traffic.is_opened()
     }
 
+    /// How many bytes at least have to arrive before the message is complete; 0 between two messages.
+    pub fn missing(&self) -> usize {
+        self.decoder
+            .missing()
+            .max(usize::from(self.traffic.is_opened()))
+    }
+
     fn is_closed(&self) -> bool {
         matches!(self.state, State::Closed)
     }

@@ -79,6 +79,11 @@ impl Session {
             if let Some(share) = &mut state.share {
                 match self.may_grow(share, &up.engine, state.pipe.as_ref(), now) {
                     Ruling::Go => {}
+                    Ruling::Wait if up.has_left_within_message() => {
+                        // It would only keep memory that others wait for.
+                        up.engine.handle_eof(now);
+                        continue;
+                    }
                     Ruling::Wait => {
                         up.engine.hold_back();
                         break Input::Idle;

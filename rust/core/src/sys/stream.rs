@@ -309,6 +309,12 @@ pub(crate) fn unsent(fd: BorrowedFd<'_>) -> io::Result<usize> {
     Ok(usize::try_from(bytes).unwrap_or(0))
 }
 
+/// The number of bytes in the kernel that were not read.
+pub(crate) fn unread(fd: BorrowedFd<'_>) -> io::Result<usize> {
+    let bytes = rustix::io::ioctl_fionread(fd)?;
+    Ok(usize::try_from(bytes).unwrap_or(usize::MAX))
+}
+
 /// Takes over a descriptor that the program opened, if it passes the check. The owner of the result closes it. A
 /// descriptor that fails stays open, because it is still the program's.
 ///

@@ -241,6 +241,11 @@ impl Stream {
         stream::end(self.fd());
     }
 
+    /// The number of bytes that the kernel has and that were not read. Those of layers may become fewer.
+    pub(crate) fn unread(&self) -> usize {
+        stream::unread(self.fd()).unwrap_or(usize::MAX)
+    }
+
     /// The number of bytes that the layers hold, because the kernel has not taken them yet.
     pub(crate) fn held(&self) -> usize {
         self.layers.as_ref().map_or(0, |layers| layers.held())
