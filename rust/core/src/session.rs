@@ -454,12 +454,8 @@ impl Connection {
     }
 
     /// How many messages of the application have left the engine, and are among the last `unsent` bytes that did.
-    fn unheard(&self) -> u64 {
-        if self.given == 0 {
-            return 0;
-        }
-        let within = self.tail.messages_within(self.stream.unsent() as u64);
-        within.min(self.sent())
+    fn unheard(&self, unsent: u64) -> u64 {
+        self.tail.messages_within(unsent).min(self.sent())
     }
 
     /// How many of the messages the peer's kernel has not acknowledged, with their bytes, after the write side was shut

@@ -202,14 +202,18 @@ impl Session {
                     }
                 }
             }
-            // The socket will not read this frame if it has closed its end.
-            if let Some(pipe) = &mut state.pipe {
-                if pipe.is_far_closed() {
-                    if ends_message(&frame) {
-                        self.port.count_drop(DropReason::Refused, 1);
-                    }
-                    continue;
+            // The socket will not read this frame if it has closed its end, or has left the endpoint during the handshake.
+            let is_refused = match &state.pipe {
+                Some(pipe) => pipe.is_far_closed(),
+                None => up.phase != Phase::Handshake,
+            };
+            if is_refused {
+                if ends_message(&frame) {
+                    self.port.count_drop(DropReason::Refused, 1);
                 }
+                continue;
+            }
+            if let Some(pipe) = &mut state.pipe {
                 up.phase = up.phase.next(PhaseEvent::Hear);
                 if !frame.more() {
                     up.writing.note_message();
@@ -283,7 +287,7 @@ impl Session {
         }
         if let Some(pipe) = &state.pipe {
             pipe.announce_ready(info);
-        } else {
+        } else if !state.closing.has_begun() {
             let (socket_end, session_end) = pipe_pair(&self.options, &self.peer_name);
             session_end.set_far_peer(info);
             self.adopt(state, session_end);

@@ -176,6 +176,11 @@ impl Core {
                 _ => DropReason::PeerGone,
             };
             state.totals.retire(&removed.pipe, local, reason);
+            if !self.is_closed() && !self.spec.eager && removed.pipe.leave() {
+                // The far end has written more since it was read for the last time, and has closed before it could know.
+                let unread = removed.pipe.queued_in();
+                state.totals.dropped.add(DropReason::Refused, unread);
+            }
             if let Some(linger) = state.options.linger {
                 removed.pipe.set_linger(Some(linger));
             }
