@@ -50,11 +50,11 @@ impl Letter {
     /// What is wrong with it.
     pub fn read(message: &Message, skipped: usize) -> Result<Letter, String> {
         let head = message.get(skipped).map(Frame::as_slice);
-        let head = head.filter(|head| head.len() >= HEAD);
-        let head = head.ok_or_else(|| format!("no letter: {message:?}"))?;
+        let found = head.and_then(|head| Some((head, name(head)?)));
+        let (head, (from, number)) = found.ok_or_else(|| format!("no letter: {message:?}"))?;
         let letter = Letter {
-            from: u16::from_le_bytes([head[1], head[2]]),
-            number: u32::from_le_bytes([head[3], head[4], head[5], head[6]]),
+            from,
+            number,
             answers: (
                 u16::from_le_bytes([head[7], head[8]]),
                 u32::from_le_bytes([head[9], head[10], head[11], head[12]]),
@@ -100,4 +100,12 @@ pub fn topic_of(from: u16, number: u32) -> u8 {
         is_single: true,
     };
     letter.topic()
+}
+
+/// The sender and the number in the first part of a letter; `None` if it is too short for one.
+pub fn name(part: &[u8]) -> Option<(u16, u32)> {
+    let head = part.first_chunk::<HEAD>()?;
+    let from = u16::from_le_bytes([head[1], head[2]]);
+    let number = u32::from_le_bytes([head[3], head[4], head[5], head[6]]);
+    Some((from, number))
 }

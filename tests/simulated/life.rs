@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use zeroxide::{DropReason, SocketStats, SocketType};
+use zeroxide::{DropReason, SocketStats, SocketType, simulation};
 
 use super::history::note;
 use super::member::Member;
@@ -27,6 +27,7 @@ pub struct Life {
     pub number: u16,
     pub member: usize,
     pub kind: SocketType,
+    pub began: Instant,
     /// Its host lost its power, so the counters are gone.
     pub crashed: bool,
     /// It closed while peers may have had more for it.
@@ -135,6 +136,7 @@ impl Life {
             number,
             member: role.index,
             kind: role.kind,
+            began: simulation::now(),
             crashed: false,
             left: false,
             delivers_until: None,

@@ -28,8 +28,8 @@ use self::plan::{PATTERNS, Pattern, host};
 static PATTERN: AtomicUsize = AtomicUsize::new(0);
 
 /// How long everything takes at most to arrive in calm weather. A partition may have made a TCP give up shortly before, and
-/// heartbeats, reconnections and retries follow each other.
-const PATIENCE: Duration = Duration::from_secs(90);
+/// heartbeats, reconnections and retries follow each other. A dead host is noticed within 15 s.
+const PATIENCE: Duration = Duration::from_secs(25);
 /// Threads are slow compared with those of real machines, but faster than heartbeats.
 const LEAP: Duration = Duration::from_micros(10);
 /// The interval of the looks at sockets that settle, and how many of them must find nothing.

@@ -1,14 +1,13 @@
 //! What must hold for every run, whatever the network did.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::time::Duration;
 
 use super::history::{self, History, Receipt};
 use super::letter::{TOPICS, topic_of};
 use super::life::Life;
 use super::member::Member;
 use super::plan::{Pattern, host};
-use super::wire;
+use super::wire::{self, Written};
 use zeroxide::SocketType;
 use zeroxide::simulation::network::Stream;
 
@@ -30,13 +29,7 @@ pub fn check(pattern: &Pattern, members: &[Member], streams: &[Stream]) {
         }
         note_streams(history, streams);
         let is_open = is_open(pattern, members);
-        match pattern.is_exclusive() {
-            // Of two sockets, each direction is checked alone: a message that may be lost in one excuses none in the other.
-            true => (0..2).for_each(|from| {
-                check_losses(pattern, history, &lives, streams, is_open, Some(from));
-            }),
-            false => check_losses(pattern, history, &lives, streams, is_open, None),
-        }
+        check_losses(pattern, history, &lives, streams, is_open);
     });
 }
 
@@ -198,166 +191,189 @@ fn check_gaps(history: &History, lives: &BTreeMap<u16, &Life>, streams: &[Stream
     }
 }
 
-/// The letters that did not arrive are those that the sockets count, apart from those that the network or a peer lost after
-/// the peer's kernel had them. With `from`, only the letters of this member count.
+/// The counts of the letters of one socket, by the wire and by the programs.
+#[derive(Default)]
+struct Ledger {
+    /// Copies that it handed over, those that reached a wire, and those that have certainly not arrived.
+    accepted: u64,
+    written: u64,
+    lost: u64,
+    /// Copies that it may count as lost. A socket that closes a connection counts what has not arrived by then, but the kernel
+    /// may still deliver it, and it can only estimate how much of its last write has arrived.
+    doubtful: u64,
+    /// Its connections, and whether one has ended.
+    connections: u64,
+    has_lost_peers: bool,
+    /// Copies that it has read from a wire, and those that its program has received.
+    read: u64,
+    received: u64,
+}
+
+/// The letters that did not arrive are those that the sockets count, each socket its own, apart from those that the network or
+/// a peer lost after the peer's kernel had them.
 fn check_losses(
     pattern: &Pattern,
     history: &History,
     lives: &BTreeMap<u16, &Life>,
     streams: &[Stream],
     is_open: bool,
-    from: Option<usize>,
 ) {
-    let sends = |life: &Life| from.is_none_or(|from| life.member == from);
-    let receives = |life: &Life| from.is_none_or(|from| life.member != from);
-    let is_theirs = |stream: &&Stream| from.is_none_or(|from| stream.hosts[0] == host(from));
-    let streams: Vec<&Stream> = streams.iter().filter(is_theirs).collect();
-    let survivors = || lives.values().filter(|life| !life.crashed);
-    let has_crashed = |number: &u16| lives[number].crashed;
-    let accepted = history
-        .accepted
-        .iter()
-        .filter(|(from, _)| !has_crashed(from) && sends(lives[from]))
-        .count() as u64;
-    let handed_over = match pattern.spreads {
-        true => survivors().map(|life| life.sent).sum(),
-        false => accepted,
-    };
-    let all = history.received.values().flatten();
-    let received = all
-        .filter(|receipt| !has_crashed(&receipt.letter.from) && sends(lives[&receipt.letter.from]))
-        .count() as u64;
-    let stays = |life: &&&Life| !life.left && !life.crashed && receives(life);
-    // A REP receives the next request after it has replied.
-    let queued: u64 = lives.values().filter(stays).map(|life| life.queued).sum();
-    let received = received + if pattern.spreads { 0 } else { queued };
-    let senders = || survivors().filter(|life| sends(life));
-    let sum = |count: fn(&Life) -> u64| senders().map(|life| count(life)).sum::<u64>();
-    let counted = sum(|life| life.dropped_out);
-    let receivers = survivors().filter(|life| receives(life));
-    let inbound: u64 = receivers.map(|life| life.dropped_in).sum();
-    let unknown = lost_by_network(history, lives, &streams);
-    assert!(
-        is_open || handed_over <= received + counted + inbound + unknown,
-        "{handed_over} were sent, but {received} arrived, {counted} + {inbound} are counted and {unknown} may be lost"
-    );
-    // A socket that closes a connection counts what has not arrived by then, but the kernel may still deliver it. It can only
-    // estimate how much of its last write has arrived. One that never asked counts nothing.
-    let late = |stream: &Stream| {
-        let told = &stream.written[..stream.told_from as usize];
-        let arrived = &stream.written[..stream.arrived as usize];
-        wire::messages(arrived).saturating_sub(wire::messages(told))
-    };
-    let unknown = unknown + streams.iter().map(|stream| late(stream)).sum::<u64>();
-    let unknown = unknown
-        + if pattern.spreads {
-            sent_in_vain(pattern, lives, accepted)
-        } else {
-            0
+    let ledgers = ledgers(pattern, history, lives, streams);
+    for (&number, &life) in lives.iter().filter(|(_, life)| !life.crashed) {
+        let Some(ledger) = ledgers.get(&number) else {
+            continue;
         };
-    assert!(
-        received + counted <= handed_over + unknown,
-        "{handed_over} were sent, {received} arrived, and {counted} are counted, of which {unknown} may have arrived"
-    );
+        let handed_over = match pattern.spreads {
+            true => life.sent,
+            false => ledger.accepted,
+        };
+        let counted = life.dropped_out;
+        let (written, lost) = (ledger.written, ledger.lost);
+        assert!(
+            is_open || handed_over + lost <= written + counted,
+            "{number:x} sent {handed_over}, of which {written} were written and {lost} of these lost, and counts {counted}"
+        );
+        let most = handed_over.saturating_sub(written) + ledger.doubtful;
+        let in_vain = match pattern.spreads {
+            true => sent_in_vain(life, ledger),
+            false => 0,
+        };
+        let most = most + in_vain;
+        assert!(
+            counted <= most,
+            "{number:x} sent {handed_over}, of which {written} were written, and counts {counted}, {most} at most"
+        );
+        let is_vague = |life: &Life| pattern.conflates && life.disturbed || may_leave_letters(life);
+        let received = ledger.received + life.queued;
+        let unseen = ledger.read.saturating_sub(received);
+        let counted = life.dropped_in;
+        assert!(
+            life.left || is_vague(life) || unseen <= counted,
+            "{number:x} read {} from the wire and received {received}, but counts {counted}",
+            ledger.read
+        );
+        // A REQ counts a request that it replaces.
+        assert!(
+            life.kind == SocketType::Req || counted <= unseen,
+            "{number:x} read {} from the wire, received {received}, and counts {counted}",
+            ledger.read
+        );
+    }
 }
 
 /// How many copies of letters can have met a peer that had just left. Publishers count these as lost, and not as handed over.
-fn sent_in_vain(pattern: &Pattern, lives: &BTreeMap<u16, &Life>, accepted: u64) -> u64 {
-    let receives = |life: &&&Life| life.kind == pattern.sides[1];
-    let receivers: BTreeSet<usize> = lives
+fn sent_in_vain(life: &Life, ledger: &Ledger) -> u64 {
+    if !ledger.has_lost_peers {
+        return 0;
+    }
+    let wanted = ledger.accepted - life.unwanted;
+    (wanted * ledger.connections).saturating_sub(life.sent + life.full)
+}
+
+/// The ledgers of all sockets.
+fn ledgers(
+    pattern: &Pattern,
+    history: &History,
+    lives: &BTreeMap<u16, &Life>,
+    streams: &[Stream],
+) -> BTreeMap<u16, Ledger> {
+    let mut ledgers = BTreeMap::<u16, Ledger>::new();
+    for (from, _) in &history.accepted {
+        ledgers.entry(*from).or_default().accepted += 1;
+    }
+    for (&number, received) in &history.received {
+        ledgers.entry(number).or_default().received += received.len() as u64;
+    }
+    let contents = streams.iter().map(|stream| wire::messages(&stream.written));
+    let contents: Vec<_> = streams.iter().zip(contents).collect();
+    // A REQ sends a request again that has certainly not arrived.
+    let mut newest = BTreeMap::new();
+    for (stream, letters) in &contents {
+        for written in letters {
+            let link = newest.entry(written.letter).or_insert(stream.link);
+            *link = stream.link.max(*link);
+        }
+    }
+    for (stream, letters) in &contents {
+        let [writer, reader] = [0, 1].map(|end| life_at(lives, stream, end));
+        if let Some(writer) = writer {
+            let writer = ledgers.entry(writer).or_default();
+            writer.connections += 1;
+            writer.has_lost_peers |= !stream.is_open;
+        }
+        let sure = surely_lost(lives, stream, writer);
+        for written in letters {
+            if written.end <= stream.read
+                && let Some(reader) = reader
+            {
+                ledgers.entry(reader).or_default().read += 1;
+            } else {
+                let waits = reader.is_some_and(|reader| may_leave_letters(lives[&reader]));
+                assert!(
+                    !stream.is_open || waits,
+                    "{written:x?} waits at a connection from {writer:x?} to {reader:x?}"
+                );
+            }
+            if pattern.sides[0] == SocketType::Req && newest[&written.letter] != stream.link {
+                continue;
+            }
+            let sender = ledgers.entry(written.letter.0).or_default();
+            sender.written += 1;
+            sender.lost += u64::from(written.end > sure);
+            sender.doubtful += u64::from(written.end > stream.told_from);
+        }
+    }
+    ledgers
+}
+
+/// Whether a socket may leave letters unread, of which its session has more than fit into the queue: it reads only the peer
+/// that it has asked, or the one that has the name of another.
+fn may_leave_letters(life: &Life) -> bool {
+    life.kind == SocketType::Req || waits_for_a_name(life)
+}
+
+/// The socket that a host had when a connection came to it.
+fn life_at(lives: &BTreeMap<u16, &Life>, stream: &Stream, end: usize) -> Option<u16> {
+    let is_there =
+        |life: &&&Life| host(life.member) == stream.hosts[end] && life.began <= stream.opened[end];
+    let life = lives
         .values()
-        .filter(receives)
-        .map(|life| life.member)
-        .collect();
-    let survivors = || lives.values().filter(|life| !life.crashed);
-    let sum = |count: fn(&Life) -> u64| survivors().map(|life| count(life)).sum::<u64>();
-    let wanted = accepted - sum(|life| life.unwanted);
-    (wanted * receivers.len() as u64).saturating_sub(sum(|life| life.sent + life.full))
+        .filter(is_there)
+        .max_by_key(|life| life.began);
+    life.map(|life| life.number)
+}
+
+/// How many bytes of a connection its writer need not count as lost.
+fn surely_lost(lives: &BTreeMap<u16, &Life>, stream: &Stream, writer: Option<u16>) -> u64 {
+    let times_up = writer.and_then(|writer| lives[&writer].delivers_until);
+    let may_be_late = stream
+        .gone
+        .is_some_and(|gone| times_up.is_some_and(|until| until <= gone));
+    match may_be_late {
+        true => stream.written.len() as u64,
+        false => stream.arrived.max(stream.told_to),
+    }
 }
 
 /// Adds to the trace what every connection carried.
 fn note_streams(history: &mut History, streams: &[Stream]) {
     for stream in streams {
-        let read = &stream.written[..stream.read as usize];
+        let written = wire::messages(&stream.written);
+        let is_read = |written: &&Written| written.end <= stream.read;
         history.trace.push(format!(
             "{} to {}: {} messages were written, {} read",
             stream.hosts[0],
             stream.hosts[1],
-            wire::messages(&stream.written),
-            wire::messages(read)
+            written.len(),
+            written.iter().filter(is_read).count()
         ));
     }
-}
-
-/// The number of messages that had left their sender and that no program can have received. Only the wire knows them.
-fn lost_by_network(history: &History, lives: &BTreeMap<u16, &Life>, streams: &[&Stream]) -> u64 {
-    let mut unread = 0;
-    // A socket that closes a connection has read more than its program received. The messages that it counts as dropped are
-    // not unknown.
-    let mut given = BTreeMap::new();
-    for life in lives
-        .values()
-        .filter(|life| life.crashed || life.left || life.disturbed || waits_for_a_name(life))
-    {
-        given.insert(host(life.member), (0, 0));
-    }
-    for life in lives.values().filter(|life| !life.crashed) {
-        if let Some((_, known)) = given.get_mut(&host(life.member)) {
-            *known += life.dropped_in;
-        }
-    }
-    for stream in streams {
-        let excused = match closed_too_early(lives, stream) {
-            true => stream.arrived.max(stream.told_to),
-            false => stream.written.len() as u64,
-        };
-        let written = wire::messages(&stream.written[..excused as usize]);
-        match given.get_mut(&stream.hosts[1]) {
-            Some((sum, _)) => *sum += written,
-            None => {
-                let read = &stream.written[..stream.read as usize];
-                unread += written - wire::messages(read);
-            }
-        }
-    }
-    for (receiver, received) in &history.received {
-        if let Some((_, known)) = given.get_mut(&host(lives[receiver].member)) {
-            *known += received.len() as u64;
-        }
-    }
-    for life in lives.values().filter(|life| waits_for_a_name(life)) {
-        if let Some((_, known)) = given.get_mut(&host(life.member)) {
-            *known += life.queued;
-        }
-    }
-    let lost = |(written, known): &(u64, u64)| written.saturating_sub(*known);
-    unread + given.values().map(lost).sum::<u64>()
 }
 
 /// Whether a ROUTER has messages of a peer whose name another peer has. Its session has read more of them from the wire than
 /// fit into the queue, and no statistics have those.
 fn waits_for_a_name(life: &Life) -> bool {
     life.kind == SocketType::Router && !life.left && !life.crashed && life.queued > 0
-}
-
-/// By how much a clock that jumps delays what a socket does when its time is up.
-const LATE: Duration = Duration::from_secs(45);
-
-/// Whether a socket has closed a connection while it could still deliver, so that its kernel discarded the rest.
-fn closed_too_early(lives: &BTreeMap<u16, &Life>, stream: &Stream) -> bool {
-    let Some(closed) = stream.discarded else {
-        return false;
-    };
-    let mut writers = lives
-        .values()
-        .filter(|life| host(life.member) == stream.hosts[0]);
-    // The times of one host follow one another.
-    !writers.any(|life| {
-        life.crashed
-            || life
-                .delivers_until
-                .is_some_and(|until| until <= closed && closed <= until + LATE)
-    })
 }
 
 /// The subscribers that have not received one of their topics from one of their peers, if there are any.

@@ -183,8 +183,7 @@ impl Network {
             for side in 0..2 {
                 if link.ends[side].socket.is_some() {
                     let flags = answers.next().unwrap_or(PollFlags::empty());
-                    let answers = link.silent.is_none();
-                    link.flows[side].note(flags, now, answers);
+                    link.flows[side].note(flags, now);
                     if flags.contains(PollFlags::OUT) {
                         link.flows[1 - side].is_blocked = false;
                     }

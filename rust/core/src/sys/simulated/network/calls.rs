@@ -90,6 +90,7 @@ pub(crate) fn connect(source: IpAddr, target: SocketAddr) -> io::Result<OwnedFd>
             bereaved: None,
             silent: None,
             heard: world.now,
+            opened: [world.now; 2],
         });
         Ok(program)
     })
@@ -124,10 +125,6 @@ pub(crate) fn unsent(fd: BorrowedFd<'_>) -> Option<usize> {
     with(|network, _| {
         let (id, side) = *network.ends.get(&fd.as_raw_fd())?;
         if let Some(over) = network.over.get(&fd.as_raw_fd()) {
-            let mut streams = network.streams.iter_mut();
-            if let Some(stream) = streams.find(|stream| stream.is_of(id, side)) {
-                stream.note_told();
-            }
             return Some(over.unsent);
         }
         let link = network.links.iter_mut().find(|link| link.id == id)?;

@@ -73,7 +73,9 @@ pub fn streams() -> Vec<Stream> {
         let mut streams = network.streams.clone();
         for link in &network.links {
             for side in 0..2 {
-                streams.push(link.stream(side));
+                let mut stream = link.stream(side);
+                stream.is_open = link.is_open();
+                streams.push(stream);
             }
         }
         streams

@@ -10,28 +10,34 @@ use rustix::event::PollFlags;
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags, Shutdown, recv, send, shutdown};
 
+use super::link::Link;
+
 /// The bytes of one direction of a connection.
 #[derive(Clone, Debug)]
 pub struct Stream {
-    link: u64,
+    /// Of the connection. Later ones have higher numbers.
+    pub link: u64,
     side: usize,
     /// The host that wrote them, and the one that was to read them.
     pub hosts: [IpAddr; 2],
+    /// When the connection came to each of these hosts.
+    pub opened: [Instant; 2],
+    /// Neither program has closed it, and it is not broken.
+    pub is_open: bool,
     /// All bytes that were written.
     pub written: Vec<u8>,
     /// How many of them the program at the other end has read.
     pub read: u64,
-    /// How many of them had arrived at the other host when the program that wrote them last asked.
-    pub told: u64,
-    /// Where the write began in which `told` lies. Sockets can only estimate how many messages of one write had arrived.
+    /// The writes up to which they had arrived when the program that wrote them last asked, and when the connection broke:
+    /// where the first of these began, and where the last one ended. Sockets can only estimate how many messages of one write
+    /// had arrived. All and 0 for a program that cannot know.
     pub told_from: u64,
-    /// Where that write ended; 0 if the program has never asked.
+    /// See `told_from`.
     pub told_to: u64,
     /// How many of them may have arrived: all, unless the connection broke.
     pub arrived: u64,
-    /// When the program closed it. Set only if the other host answered then, and the kernel later discarded what had not
-    /// arrived because the other end sent something.
-    pub discarded: Option<Instant>,
+    /// When the program closed it.
+    pub gone: Option<Instant>,
 }
 
 /// The writes of which a socket knows how many messages each had.
@@ -52,10 +58,6 @@ pub(super) struct Flow {
     is_finished: bool,
     /// When it closed its descriptor.
     gone: Option<Instant>,
-    /// The other host answered then.
-    was_answered: bool,
-    /// The receiver has sent more than the program read before that.
-    is_discarded: bool,
     /// When the end of the stream arrives.
     end: Option<Instant>,
     is_ended: bool,
@@ -64,18 +66,20 @@ pub(super) struct Flow {
     /// The receiver has closed its descriptor, and there is more for it.
     pub(super) is_refused: bool,
     last: Option<Instant>,
-    told: Option<u64>,
-    /// The connection is over, and this many bytes had arrived.
+    /// How many bytes had arrived when the program last asked, and the time before: it asks once for its counters, and again
+    /// when it closes.
+    told: [Option<u64>; 2],
+    /// How many had when the connection broke, and whether the program can ask.
     arrived: Option<u64>,
+    was_there: bool,
 }
 
 impl Flow {
-    /// Notes what the kernel says about the sender, and whether the other host answers.
-    pub(super) fn note(&mut self, flags: PollFlags, now: Instant, answers: bool) {
+    /// Notes what the kernel says about the sender.
+    pub(super) fn note(&mut self, flags: PollFlags, now: Instant) {
         self.is_readable |= flags.intersects(PollFlags::IN | PollFlags::RDHUP | PollFlags::HUP);
-        if flags.contains(PollFlags::HUP) && !self.is_gone() {
-            self.gone = Some(now);
-            self.was_answered = answers;
+        if flags.contains(PollFlags::HUP) {
+            self.gone.get_or_insert(now);
         }
     }
 
@@ -221,22 +225,13 @@ impl Flow {
 
     /// The program learns how much has arrived.
     pub(super) fn note_told(&mut self) {
-        self.told = Some(self.arrived());
+        self.told = [Some(self.arrived()), self.told[0]];
     }
 
     /// The connection breaks. A program that has not closed it can learn how much has arrived.
     pub(super) fn note_broken(&mut self) {
         self.arrived = Some(self.arrived());
-        if !self.is_gone() {
-            self.note_told();
-        }
-    }
-
-    /// The program has closed the connection, and something arrives for it. Its kernel resets the connection, and discards what
-    /// it still holds.
-    pub(super) fn discard(&mut self) {
-        self.is_discarded = true;
-        self.note_broken();
+        self.was_there |= !self.is_gone();
     }
 
     fn arrived(&self) -> u64 {
@@ -244,27 +239,34 @@ impl Flow {
         self.arrived.unwrap_or(now)
     }
 
-    pub(super) fn stream(&self, link: u64, side: usize, hosts: [IpAddr; 2], read: u64) -> Stream {
+    pub(super) fn stream(&self, link: &Link, side: usize) -> Stream {
+        let ends = [side, 1 - side];
+        let at_end = self.arrived.filter(|_| self.was_there);
+        let told = self.told.into_iter().chain([at_end]).flatten();
         Stream {
-            link,
+            link: link.id,
             side,
-            hosts,
+            hosts: ends.map(|end| link.address[end].ip()),
+            opened: ends.map(|end| link.opened[end]),
+            is_open: false,
             written: self.written.clone(),
-            read,
-            told: self.told.unwrap_or(self.written.len() as u64),
-            told_from: self.told_from(),
-            told_to: self.told.map_or(0, |told| self.end_of_write(told)),
+            read: link.ends[1 - side].read,
+            told_from: (told.clone().map(|told| self.start_of_write(told)))
+                .min()
+                .unwrap_or(self.written.len() as u64),
+            told_to: (told.map(|told| self.end_of_write(told)))
+                .max()
+                .unwrap_or_default(),
             arrived: self.arrived.unwrap_or(self.written.len() as u64),
-            discarded: self.gone.filter(|_| self.is_discarded && self.was_answered),
+            gone: self.gone,
         }
     }
 
-    /// See [`Stream::told_from`].
-    fn told_from(&self) -> u64 {
-        let told = self.told.unwrap_or(self.written.len() as u64);
-        let before = self.writes.partition_point(|&end| end <= told);
+    /// Where the write begins in which a byte lies, as far as a socket knows.
+    fn start_of_write(&self, byte: u64) -> u64 {
+        let before = self.writes.partition_point(|&end| end <= byte);
         match self.writes.len() - before {
-            0 => told,
+            0 => byte,
             1..=WRITES => before.checked_sub(1).map_or(0, |last| self.writes[last]),
             _ => 0,
         }
@@ -279,13 +281,6 @@ impl Flow {
 }
 
 impl Stream {
-    /// The program that wrote asks how much has arrived, and can tell if it is everything.
-    pub(super) fn note_told(&mut self) {
-        if self.arrived == self.written.len() as u64 {
-            (self.told, self.told_from, self.told_to) = (self.arrived, self.arrived, self.arrived);
-        }
-    }
-
     pub(super) fn is_of(&self, link: u64, side: usize) -> bool {
         (self.link, self.side) == (link, side)
     }

@@ -23,6 +23,8 @@ pub(super) struct Link {
     /// Since when one host could not reach the other.
     pub(super) silent: Option<Instant>,
     pub(super) heard: Instant,
+    /// When each end came to its host.
+    pub(super) opened: [Instant; 2],
 }
 
 /// The values that apply if a program sets none, as in Linux.
@@ -75,8 +77,15 @@ impl Link {
     }
 
     pub(super) fn stream(&self, side: usize) -> Stream {
-        let hosts = [self.address[side].ip(), self.address[1 - side].ip()];
-        self.flows[side].stream(self.id, side, hosts, self.ends[1 - side].read)
+        self.flows[side].stream(self, side)
+    }
+
+    /// Whether no program has closed it, and it is not broken.
+    pub(super) fn is_open(&self) -> bool {
+        matches!(self.stage, Stage::Up)
+            && self.bereaved.is_none()
+            && !self.flows.iter().any(Flow::is_gone)
+            && self.ends.iter().all(|end| end.socket.is_some())
     }
 
     /// How many bytes of one end have not reached the other host.

@@ -37,7 +37,7 @@ impl Network {
         match link.stage {
             Stage::Asking { at, .. } | Stage::Answering { at, .. } if at > now => Outcome::due(at),
             Stage::Asking { tries, .. } => {
-                let is_taken = can_reach.then(|| self.ask(link));
+                let is_taken = can_reach.then(|| self.ask(link, now));
                 if is_taken == Some(Asked::Full) || is_taken.is_none() {
                     if tries >= RETRIES {
                         return Outcome::over(Errno::TIMEDOUT);
@@ -80,7 +80,7 @@ impl Network {
     }
 
     /// The request to connect has arrived.
-    fn ask(&mut self, link: &mut Link) -> Asked {
+    fn ask(&mut self, link: &mut Link, now: Instant) -> Asked {
         let Some(listening) = self.listeners.get_mut(&link.address[1]) else {
             return Asked::Refused;
         };
@@ -92,6 +92,7 @@ impl Network {
         match sized.and_then(|()| socket.connect(&listening.name)) {
             Ok(()) => {
                 link.ends[1].socket = Some(socket.into());
+                link.opened[1] = now;
                 listening.queue.push_back(link.id);
                 self.moved = true;
                 Asked::Taken
@@ -154,7 +155,8 @@ impl Network {
         }
         for side in 0..2 {
             if link.flows[side].is_refused {
-                link.flows[1 - side].discard();
+                // The kernel of a program that has closed resets the connection, and discards what it still holds.
+                link.flows[1 - side].note_broken();
             }
         }
         let is_over = |side: usize| link.flows[side].is_over();
