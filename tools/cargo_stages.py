@@ -116,9 +116,7 @@ def disks(runner: Runner) -> None:
     env = {"RUSTFLAGS": "--cfg zeroxide_disk", "CARGO_TARGET_DIR": str(TARGET / "disk")}
     test = ("cargo", "test", "--locked", "--profile", "quick", "-p", "zeroxide-pipeline")
     # With both packages, so that dependencies have the same features and are not built twice.
-    runner.sh(*test, "-p", "zeroxide-log", "--test", "disk", env=env)
-    # The other tests of the crate use folders of the system.
-    runner.sh(*test, "--lib", "cases::", env=env)
+    runner.sh(*test, "-p", "zeroxide-log", "--lib", "--test", "disk", env=env)
     seeds = ("--", "--seeds", "20000") if runner.everything else ()
     runner.sh(*test, "--test", "simulation", *seeds, env=env)
 

@@ -150,7 +150,8 @@ impl Syncer {
     }
 }
 
-#[cfg(test)]
+// In folders of the system.
+#[cfg(all(test, not(zeroxide_disk)))]
 mod tests {
     use std::io;
     use std::thread;

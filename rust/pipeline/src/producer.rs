@@ -702,7 +702,8 @@ pub fn encoded(batch: &Batch) -> Bytes {
     bytes.into()
 }
 
-#[cfg(test)]
+// In folders of the system.
+#[cfg(all(test, not(zeroxide_disk)))]
 mod tests {
     use super::*;
     use zeroxide_log::{Log, LogConfig};

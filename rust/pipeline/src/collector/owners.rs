@@ -179,7 +179,8 @@ fn parse(bytes: &[u8]) -> Option<(&str, &str, &[u8])> {
     Some((str::from_utf8(name).ok()?, str::from_utf8(key).ok()?, after))
 }
 
-#[cfg(test)]
+// In folders of the system.
+#[cfg(all(test, not(zeroxide_disk)))]
 mod tests {
     use std::fs;
 

@@ -397,5 +397,5 @@ fn refuse(path: &Path, error: &io::Error) -> Refusal {
 #[cfg(all(test, zeroxide_disk))]
 mod cases;
 
-#[cfg(test)]
+#[cfg(all(test, not(zeroxide_disk)))]
 mod tests;

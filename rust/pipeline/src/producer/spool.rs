@@ -414,7 +414,8 @@ fn is_log(dir: &Path) -> bool {
     })
 }
 
-#[cfg(test)]
+// In folders of the system.
+#[cfg(all(test, not(zeroxide_disk)))]
 mod tests {
     use std::fs;
 

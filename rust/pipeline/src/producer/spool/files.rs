@@ -146,7 +146,8 @@ pub(super) fn write_whole(path: &Path, bytes: &[u8]) -> io::Result<()> {
     }
 }
 
-#[cfg(test)]
+// In folders of the system.
+#[cfg(all(test, not(zeroxide_disk)))]
 mod tests {
     use std::fs;
 
