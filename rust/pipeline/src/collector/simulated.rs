@@ -22,13 +22,13 @@ use crate::collector::line::{Appended, Event, Line};
 use crate::collector::outbox::Outbox;
 use crate::collector::publishing::{self, Publishing};
 use crate::collector::serve::{End, Server};
-use crate::collector::stage::Stage;
+use crate::collector::stage::{BatchOf, Stage};
 use crate::collector::staging::{self, Staging};
 use crate::collector::stats::Stats;
 use crate::collector::unread::Unread;
 use crate::collector::writer::Writer;
 use crate::wake;
-use crate::wire::Reply;
+use crate::wire::{Attempt, Reply};
 
 /// The interval at which failed writes are retried: longer than a run takes, so that [`Work::Retry`] decides.
 const RETRY_EVERY: Duration = Duration::from_secs(3600);
@@ -93,6 +93,8 @@ pub(crate) struct Served {
     syncers: Receiver<Syncer>,
     stager: staging::Worker,
     preparer: publishing::Worker,
+    /// The attempts with parts in files that the start could not use.
+    aside: Vec<(BatchOf, Attempt)>,
     retries: u32,
 }
 
@@ -115,6 +117,7 @@ impl Served {
         let log = Log::open(&config.dir, config.log.clone())?;
         let mut stage = Stage::open(&config.dir, config.max_staged_bytes)?;
         stage.forget_published(|query| log.published(query).map(|last| last.batch));
+        let aside = stage.attempts_aside();
         let stats = Arc::new(Stats::default());
         let kept = Kept::default();
         let outbox = Outbox::keeping(kept.clone(), stats.clone());
@@ -173,6 +176,7 @@ impl Served {
             syncers,
             stager,
             preparer,
+            aside,
             retries: 0,
         })
     }
@@ -243,6 +247,12 @@ impl Served {
         let recovery = log.recovery();
         let is_whole = recovery.damaged.iter().all(Range::is_empty);
         (!is_whole).then(|| format!("{recovery:?}"))
+    }
+
+    /// Whether parts of this attempt are in a file that could not be used.
+    pub(crate) fn is_aside(&self, query: &str, batch: u64, attempt: Attempt) -> bool {
+        let mut aside = self.aside.iter();
+        aside.any(|(of, other)| of.query == query && of.batch == batch && *other == attempt)
     }
 
     /// The position of a group.

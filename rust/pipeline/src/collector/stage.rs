@@ -5,6 +5,8 @@
 //! record at the end of a file is cut off. The log knows which batches were published: their files, and files without
 //! writes for some time, are deleted.
 
+#[cfg(zeroxide_disk)]
+mod aside;
 mod format;
 mod recovery;
 

@@ -193,6 +193,7 @@ impl Sink {
         route: &Bytes,
         id: u64,
         reply: &Reply,
+        served: &Served,
         model: &mut Model,
         dice: &mut Dice,
     ) -> Result<bool, Wrong> {
@@ -246,7 +247,9 @@ impl Sink {
                     ..
                 },
             ) => {
-                if !text.contains("could not be used") {
+                let mut attempts = (0..self.parts.len()).map(|at| self.attempt_of(at));
+                let is_aside = |attempt| served.is_aside(&self.query, self.batch, attempt);
+                if !text.contains("could not be used") || !attempts.any(is_aside) {
                     return Err(format!("parts that were staged are gone: {text}"));
                 }
                 self.begin_again();

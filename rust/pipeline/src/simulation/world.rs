@@ -369,8 +369,11 @@ impl World {
         id: u64,
         reply: &crate::wire::Reply,
     ) -> Result<(), Wrong> {
+        let Some(served) = &self.served else {
+            return Ok(());
+        };
         for sink in &mut self.sinks {
-            if sink.take_reply(route, id, reply, &mut self.model, &mut self.dice)? {
+            if sink.take_reply(route, id, reply, served, &mut self.model, &mut self.dice)? {
                 return Ok(());
             }
         }

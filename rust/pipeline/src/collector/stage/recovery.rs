@@ -186,7 +186,7 @@ impl Stage {
     }
 }
 
-fn open(path: &Path) -> io::Result<(Arc<File>, u64)> {
+pub(super) fn open(path: &Path) -> io::Result<(Arc<File>, u64)> {
     let file = OpenOptions::new().read(true).write(true).open(path)?;
     let length = file.metadata()?.len();
     Ok((Arc::new(file), length))
