@@ -287,18 +287,22 @@ impl Stage {
         let expired = self.expired.iter().find(|(expired, _)| expired == of);
         let staged = self.batches.get(of);
         let past = staged.map_or(Past::Unknown, |staged| staged.past);
-        match (expired, staged, past) {
-            (None, Some(staged), Past::Damaged) => format!(
+        // A batch whose file was set aside may have got another one since, with a later name.
+        let is_before = |aside: &&PathBuf| staged.is_some_and(|staged| **aside < staged.path);
+        let mut files = self.aside.iter();
+        let aside = files.find(|aside| past == Past::Unknown || is_before(aside));
+        match (expired, staged, past, aside) {
+            (None, Some(staged), Past::Damaged, _) => format!(
                 "parts of this batch in {} were damaged or incomplete when the collector started: write the \
                  batch again",
                 staged.path.display()
             ),
-            (None, _, Past::Unknown) if !self.aside.is_empty() => format!(
+            (None, .., Some(aside)) => format!(
                 "it was never sent, or not to this collector, or it was in {}, which could not be used when the collector \
                  started: write the batch again",
-                self.aside[0].display()
+                aside.display()
             ),
-            (None, ..) => "it was never sent, or not to this collector".to_owned(),
+            (None, .., None) => "it was never sent, or not to this collector".to_owned(),
             (Some((_, age)), ..) => format!(
                 "it has expired, as nothing was staged for this batch within {} minutes: let the collector wait for longer (staged_hours), and write the batch again",
                 age.as_secs().div_ceil(60)
