@@ -160,7 +160,9 @@ class CollectorStats(_Archived):
     forgotten_producers: int
     """Producers whose sequence numbers were forgotten."""
     waiting_for_sync: int
-    """Batches that wait for a sync."""
+    """Batches and requests that wait for a sync."""
+    sync_crowds: int
+    """How often so many waited for a sync that further ones were turned back until it ended."""
     waiting_fetches: int
     """Requests of readers that wait for a reply."""
     followers: int

@@ -204,7 +204,12 @@ impl Collector {
         )?;
         let publishing =
             Publishing::start(config.dir.clone(), log_id, line.clone(), outbox.clone())?;
-        let commits = Commits::start(line.clone(), config.flush_after, config.flush_rows)?;
+        let commits = Commits::start(
+            line.clone(),
+            config.flush_after,
+            config.flush_rows,
+            config.max_waiting,
+        )?;
         let gatherer = match config.plain.is_empty() {
             true => None,
             false => Some(Gatherer::start(&context, &config, &stats, wake)?),

@@ -44,6 +44,12 @@ pub(super) enum Waiting {
 pub(super) struct Commits {
     flush_after: Duration,
     flush_rows: u64,
+    /// The number of receivers from which on producers and other clients have to wait.
+    most: usize,
+    /// Whether that number was reached, and more than half of it still wait.
+    is_crowded: bool,
+    /// How often it was reached.
+    crowds: u64,
     /// Ordered by the data that must be on disk.
     waiting: VecDeque<(Written, Waiting)>,
     /// The number of receivers that are not waiting any more.
@@ -61,21 +67,35 @@ pub(super) struct Commits {
 }
 
 impl Commits {
-    pub fn start(line: Line, flush_after: Duration, flush_rows: u64) -> std::io::Result<Commits> {
+    /// Starts the thread. Operations have to wait from `most` receivers on.
+    pub fn start(
+        line: Line,
+        flush_after: Duration,
+        flush_rows: u64,
+        most: usize,
+    ) -> std::io::Result<Commits> {
         let (requests, syncers) = sync_channel(1);
         let thread = thread::Builder::new()
             .name("collector-sync".to_owned())
             .spawn(move || run(&syncers, &line))?;
-        let mut commits = Commits::new(requests, flush_after, flush_rows);
+        let mut commits = Commits::new(requests, flush_after, flush_rows, most);
         commits.thread = Some(thread);
         Ok(commits)
     }
 
     /// The same with another thread, which takes the requests to sync.
-    pub fn new(requests: SyncSender<Syncer>, flush_after: Duration, flush_rows: u64) -> Commits {
+    pub fn new(
+        requests: SyncSender<Syncer>,
+        flush_after: Duration,
+        flush_rows: u64,
+        most: usize,
+    ) -> Commits {
         Commits {
             flush_after,
             flush_rows,
+            most,
+            is_crowded: false,
+            crowds: 0,
             waiting: VecDeque::new(),
             told: 0,
             repeated: HashMap::new(),
@@ -105,6 +125,21 @@ impl Commits {
     pub fn wait(&mut self, end: Written, who: Waiting) {
         debug_assert!(self.waiting.back().is_none_or(|(last, _)| *last <= end));
         self.waiting.push_back((end, who));
+        if self.waiting.len() >= self.most && !self.is_crowded {
+            self.is_crowded = true;
+            self.crowds += 1;
+        }
+    }
+
+    /// Whether nothing should be added, because too many receivers wait. The last ones that a slow sync has left would fill
+    /// the room again at once, so this ends when half of it is free.
+    pub fn is_crowded(&self) -> bool {
+        self.is_crowded
+    }
+
+    /// How often too many receivers waited.
+    pub fn crowds(&self) -> u64 {
+        self.crowds
     }
 
     /// The same for a batch that is in the log already. Repetitions take no room on disk, so a flood of them must not take
@@ -172,6 +207,7 @@ impl Commits {
         self.waiting.front().filter(|(end, _)| *end <= synced)?;
         let (_, who) = self.waiting.pop_front()?;
         self.told += 1;
+        self.is_crowded &= self.waiting.len() > self.most / 2;
         if self.waiting.is_empty() {
             self.repeated.clear();
         }
@@ -183,6 +219,7 @@ impl Commits {
         self.since = None;
         self.rows = 0;
         self.is_urgent = false;
+        self.is_crowded = false;
         self.repeated.clear();
         self.told += self.waiting.len() as u64;
         std::mem::take(&mut self.waiting)
@@ -235,7 +272,7 @@ mod tests {
     #[test]
     fn a_flood_of_repetitions_waits_for_one_answer_per_producer() {
         let (requests, _syncers) = sync_channel(1);
-        let mut commits = Commits::new(requests, Duration::ZERO, 1);
+        let mut commits = Commits::new(requests, Duration::ZERO, 1, 100);
         let end = Written::default();
         let fresh = Waiting::Ack {
             producer: "p".into(),
@@ -265,5 +302,36 @@ mod tests {
         assert_eq!(told.next(), None);
         commits.wait_again(end, "p", asked(2000), 4);
         assert_eq!(commits.waiting(), 1, "after an answer, the next one waits");
+    }
+
+    #[test]
+    fn a_crowd_ends_when_half_of_it_is_gone() {
+        let (requests, _syncers) = sync_channel(1);
+        let mut commits = Commits::new(requests, Duration::ZERO, 1, 10);
+        let end = Written::default();
+        let wait = |commits: &mut Commits| {
+            let welcome = Waiting::Welcome {
+                asked: asked(0),
+                producer: "p".into(),
+            };
+            commits.wait(end, welcome);
+            commits.is_crowded()
+        };
+        let begins = (0..12).position(|_| wait(&mut commits));
+        assert_eq!(begins, Some(9));
+        wait(&mut commits);
+        let tell = |commits: &mut Commits| {
+            commits.poll_told(end);
+            commits.is_crowded()
+        };
+        let ends = (0..11).position(|_| !tell(&mut commits));
+        assert_eq!((ends, commits.waiting()), (Some(5), 5));
+        assert!(!wait(&mut commits), "half of it is free");
+        assert_eq!(commits.crowds(), 1);
+        for _ in 0..10 {
+            wait(&mut commits);
+        }
+        assert_eq!((commits.give_up().count(), commits.crowds()), (16, 2));
+        assert!(!commits.is_crowded());
     }
 }

@@ -9,6 +9,9 @@ use zeroxide_log::LogConfig;
 use crate::collector::access::Grants;
 use crate::wire::Credit;
 
+/// The default of [`Config::max_waiting`]: about 100 MB.
+const WAITING: usize = 1 << 19;
+
 /// The configuration of a collector. [`Config::new`] has the defaults.
 #[derive(Clone, Debug)]
 pub struct Config {
@@ -26,6 +29,9 @@ pub struct Config {
     pub flush_after: Duration,
     /// The number of appended rows that are synced without waiting longer.
     pub flush_rows: u64,
+    /// The number of batches and requests that may wait for a sync. From there on, producers wait, and other requests are
+    /// refused, until half of them are answered.
+    pub max_waiting: usize,
     /// The maximum number of bytes of a batch.
     pub max_batch_bytes: usize,
     /// The maximum number of bytes of a reply to a fetch.
@@ -128,6 +134,7 @@ impl Config {
             log: LogConfig::default(),
             flush_after: Duration::from_millis(10),
             flush_rows: 20_000,
+            max_waiting: WAITING,
             max_batch_bytes: 16 << 20,
             max_fetch_bytes: 16 << 20,
             max_unread_bytes: 512 << 20,

@@ -4,7 +4,7 @@
 //! Credit is an agreement, and is not enforced: a producer that sends more is served. The rows themselves are in the page
 //! cache as soon as they were appended. A producer that ignores its credit makes two other things grow: its requests that
 //! were not read yet, which the socket's high-water mark bounds, and one entry per batch, of about 200 bytes, until the
-//! next sync has ended. Shares shrink when producers join, so at any time honest producers may have more in transit than their
+//! next sync has ended, which `commit` bounds. Shares shrink when producers join, so at any time honest producers may have more in transit than their
 //! credit, and a refusal would hit them.
 
 use std::collections::HashMap;

@@ -137,7 +137,12 @@ impl Served {
         let (publishing, preparer) =
             Publishing::new(config.dir.clone(), log.id(), line.clone(), outbox.clone());
         let (requests, syncers) = sync_channel(1);
-        let commits = Commits::new(requests, config.flush_after, config.flush_rows);
+        let commits = Commits::new(
+            requests,
+            config.flush_after,
+            config.flush_rows,
+            config.max_waiting,
+        );
         let unread = Unread::new(config.max_unread_bytes);
         let fetcher = Fetcher::new(reader.clone(), outbox.clone(), stats.clone(), unread);
         let server = Server {

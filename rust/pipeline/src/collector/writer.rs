@@ -10,6 +10,8 @@
 //!
 //! While writing fails, batches of producers are dropped, and each producer is notified once, with a credit of nothing.
 //! When writing works again, each receives the number at which to continue. Plain peers are not read from meanwhile.
+//! Producers are treated in the same way while a sync takes so long that too many batches wait for it. Plain peers are
+//! not, because nothing is kept for a batch of theirs.
 
 mod acks;
 mod publish;
@@ -47,6 +49,9 @@ pub(super) struct Sent {
     pub first_seq: u64,
     pub batch: Bytes,
 }
+
+/// The obstacle to writing while too many batches wait for a sync.
+const CROWDED: &str = "as many batches and requests wait for the disk as this collector keeps: it is slow, or does not answer";
 
 /// The obstacle to writing.
 #[derive(Debug)]
@@ -145,7 +150,13 @@ impl Writer {
 
     /// The obstacle to writing, if there is one.
     pub fn obstacle(&self) -> Option<(Code, &str)> {
-        self.stuck.as_ref().map(|stuck| (stuck.code, &*stuck.text))
+        match &self.stuck {
+            Some(stuck) => Some((stuck.code, &stuck.text)),
+            None => self
+                .commits
+                .is_crowded()
+                .then_some((Code::TooMany, CROWDED)),
+        }
     }
 
     pub fn sessions(&self) -> &Sessions {
@@ -156,12 +167,12 @@ impl Writer {
         &self.topics
     }
 
-    pub fn waiting(&self) -> usize {
-        self.commits.waiting()
+    pub fn commits(&self) -> &Commits {
+        &self.commits
     }
 
     pub fn credit(&self) -> Credit {
-        match self.stuck {
+        match self.obstacle() {
             Some(_) => Credit::default(),
             None => self.sessions.credit(),
         }
@@ -171,7 +182,7 @@ impl Writer {
 
     pub fn handle_hello(&mut self, asked: Asked, producer: &str, epoch: u64, next_seq: u64) {
         self.stats.hellos.add(1);
-        let Some(log) = &self.log else {
+        let Some(log) = self.log.as_ref().filter(|_| !self.commits.is_crowded()) else {
             return self.outbox.refuse(&asked, self.refusal());
         };
         let last_seq = log.last_seq(producer).map(|(_, seq)| seq);
@@ -227,7 +238,7 @@ impl Writer {
             let refusal = Refusal::new(Code::TooBig, most as u64, text);
             return self.outbox.refuse(&sent.asked, refusal);
         }
-        if self.stuck.is_some() {
+        if self.obstacle().is_some() {
             return self.turn_back(&sent.producer, sent.epoch);
         }
         self.append(sent);
@@ -305,7 +316,6 @@ impl Writer {
     /// Notifies a producer that its batches are dropped, unless it was notified before.
     fn turn_back(&mut self, producer: &str, epoch: u64) {
         self.stats.turned_back.add(1);
-        let Some(stuck) = &self.stuck else { return };
         let Some(session) = self.sessions.get_mut(producer) else {
             return;
         };
@@ -318,15 +328,17 @@ impl Writer {
             id: 0,
             key: None,
         };
+        let last_seq = session.last();
+        let Refusal { code, text, .. } = self.refusal();
         let status = Reply::Status {
             producer: producer.to_owned(),
             epoch,
-            code: stuck.code,
-            last_seq: session.last(),
+            code,
+            last_seq,
             credit: Credit::default(),
-            text: stuck.text.clone(),
+            text,
         };
-        self.stats.refuse(stuck.code);
+        self.stats.refuse(code);
         self.outbox.say(&asked, status);
     }
 
@@ -368,7 +380,7 @@ impl Writer {
     }
 
     fn write_local(&mut self, batches: &[Batch]) -> Appended {
-        if self.stuck.is_some() {
+        if self.obstacle().is_some() {
             return Err(self.refusal());
         }
         batches
@@ -494,6 +506,7 @@ impl Writer {
         if synced == log.written() {
             self.plain_at_risk = 0;
         }
+        let was_crowded = self.commits.is_crowded();
         while let Some(who) = self.commits.poll_told(synced) {
             match who {
                 Waiting::Ack {
@@ -522,6 +535,9 @@ impl Writer {
                     let _ = answer.try_send(Ok(range));
                 }
             }
+        }
+        if was_crowded && self.obstacle().is_none() {
+            self.call_back();
         }
     }
 

@@ -24,14 +24,18 @@ fn begin(seed: u64) -> Served {
 }
 
 fn begin_with(seed: u64, log: LogConfig) -> Served {
-    simulated::begin(seed, false);
-    simulated::enter(COLLECTOR);
-    simulated::restart(COLLECTOR);
     let mut config = Config::new(PathBuf::from("/collector/log"));
     config.log = LogConfig {
         segment_bytes: 1500,
         ..log
     };
+    begin_as(seed, config)
+}
+
+fn begin_as(seed: u64, config: Config) -> Served {
+    simulated::begin(seed, false);
+    simulated::enter(COLLECTOR);
+    simulated::restart(COLLECTOR);
     Served::open(config).unwrap()
 }
 
@@ -295,4 +299,123 @@ fn a_clock_that_jumps_ahead_deletes_no_rows() {
     append(&mut served, 50);
     work(&mut served, &[Work::Sync, Work::Serve, Work::Save]);
     assert_eq!(served.reader().bounds(), (0, durable + 1));
+}
+
+/// The number under a name in the statistics.
+fn stat(served: &mut Served, name: &str) -> u64 {
+    served.handle(&Bytes::from_static(b"stats"), Request::Stats.encode(1));
+    let replies = served.replies();
+    let Some((.., Reply::Stats { json })) = replies.last() else {
+        panic!("{replies:?}");
+    };
+    let json = std::str::from_utf8(json).unwrap();
+    let (_, value) = json.split_once(&format!("\"{name}\":")).unwrap();
+    let digits = value.split(|letter: char| !letter.is_ascii_digit()).next();
+    digits.unwrap().parse().unwrap()
+}
+
+#[test]
+fn a_disk_that_does_not_answer_makes_a_bounded_number_of_requests_wait() {
+    const MOST: u64 = 10;
+    let mut config = Config::new(PathBuf::from("/collector/log"));
+    config.max_waiting = MOST as usize;
+    let mut served = begin_as(0, config);
+    let route = Bytes::from_static(b"p");
+    let hello = |producer: &str| Request::Hello {
+        producer: producer.to_owned(),
+        epoch: 1,
+        next_seq: 0,
+    };
+    let row = |number| encoded(&batch_of(&[Name::row("p", number).value(0)]));
+    let send = |served: &mut Served, number| {
+        let append = Request::Append {
+            producer: "p".to_owned(),
+            epoch: 1,
+            first_seq: number,
+            batch: row(number),
+        };
+        served.handle(&route, append.encode(number + 10));
+    };
+    served.handle(&route, hello("p").encode(1));
+    for _ in 0..2 {
+        work(&mut served, &[Work::Serve, Work::Sync, Work::Serve]);
+    }
+    assert_eq!(stat(&mut served, "waiting_for_sync"), 0);
+    served.replies();
+
+    // Nothing is synced from here on. It ignores its credit.
+    for number in 0..100 {
+        send(&mut served, number);
+    }
+    let replies = served.replies();
+    assert!(
+        matches!(
+            replies[..],
+            [(
+                ..,
+                Reply::Status {
+                    code: Code::TooMany,
+                    last_seq: Some(9),
+                    ..
+                }
+            )]
+        ),
+        "{replies:?}"
+    );
+    assert!(served.obstacle().unwrap().contains("wait for the disk"));
+    let publish = Request::Publish {
+        query: "q".to_owned(),
+        batch: 1,
+        won: Vec::new(),
+    };
+    for request in [hello("p"), hello("q"), publish] {
+        for _ in 0..100 {
+            served.handle(&route, request.clone().encode(2));
+            work(&mut served, &[Work::Stage, Work::Serve]);
+        }
+        let replies = served.replies();
+        assert_eq!(replies.len(), 100);
+        let is_refused = |(.., reply): &(Bytes, u64, Reply)| {
+            matches!(
+                reply,
+                Reply::Refused {
+                    code: Code::TooMany,
+                    ..
+                }
+            )
+        };
+        assert!(replies.iter().all(is_refused), "{replies:?}");
+    }
+    let local = append(&mut served, 0);
+    assert!(matches!(local.poll(), Answer::Unknown));
+    assert_eq!(stat(&mut served, "waiting_for_sync"), MOST);
+    assert_eq!(stat(&mut served, "sync_crowds"), 1);
+    assert_eq!(stat(&mut served, "turned_back"), 100 - MOST);
+
+    // The disk answers. Every row that it has is acknowledged, and the producer learns where to continue.
+    work(&mut served, &[Work::Sync, Work::Serve]);
+    work(&mut served, &[Work::Sync, Work::Serve]);
+    let replies = served.replies();
+    let acks = replies
+        .iter()
+        .filter(|(.., reply)| matches!(reply, Reply::Ack { .. }));
+    assert_eq!(acks.count() as u64, MOST, "{replies:?}");
+    assert!(
+        replies.iter().any(|(.., reply)| matches!(
+            reply,
+            Reply::Status {
+                code: Code::Fine,
+                last_seq: Some(9),
+                credit,
+                ..
+            } if !credit.is_nothing()
+        )),
+        "{replies:?}"
+    );
+    assert_eq!(served.obstacle(), None);
+    for number in 10..15 {
+        send(&mut served, number);
+    }
+    work(&mut served, &[Work::Serve, Work::Sync, Work::Serve]);
+    assert_eq!(served.reader().bounds().1, 15);
 }

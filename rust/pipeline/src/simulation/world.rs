@@ -72,6 +72,7 @@ impl World {
         };
         config.publish_beside = dice.pick(&[0, 1200, 1 << 20]);
         config.credit.rows = dice.pick(&[3, 20, 1000]);
+        config.max_waiting = dice.pick(&[3, 1000, 1000, 1000]);
         let makers = (0..=dice.below(3)).map(|number| Maker::new(number, &mut dice));
         let makers = makers.collect();
         let sinks = (0..dice.below(3)).map(|number| Sink::new(number, &mut dice));

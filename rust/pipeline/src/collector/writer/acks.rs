@@ -51,7 +51,7 @@ impl Writer {
             }
             return;
         }
-        if self.try_acknowledge(&ack) {
+        if self.try_acknowledge(&producer, &ack) {
             return;
         }
         if self.owed.order.len() >= PRODUCERS {
@@ -63,13 +63,22 @@ impl Writer {
         self.owed.retry_at.get_or_insert(retry_at);
     }
 
-    fn try_acknowledge(&self, ack: &Ack) -> bool {
+    fn try_acknowledge(&mut self, producer: &str, ack: &Ack) -> bool {
+        let credit = self.credit();
         let reply = Reply::Ack {
             seq: ack.seq,
             offset: ack.offset,
-            credit: self.credit(),
+            credit,
         };
-        self.outbox.try_say(&ack.asked, reply)
+        let is_sent = self.outbox.try_say(&ack.asked, reply);
+        // A producer that was told to stop, with a credit of nothing, is notified when it may continue.
+        if credit.is_nothing()
+            && is_sent
+            && let Some(session) = self.sessions.get_mut(producer)
+        {
+            session.stalled = true;
+        }
+        is_sent
     }
 
     /// Sends the acknowledgements for which there is room now.
@@ -81,11 +90,12 @@ impl Writer {
             let Some(producer) = self.owed.order.pop_front() else {
                 break;
             };
-            match self.owed.by_producer.get(&producer) {
-                Some(ack) if !self.try_acknowledge(ack) => self.owed.order.push_back(producer),
-                _ => {
-                    self.owed.by_producer.remove(&producer);
-                }
+            let Some(ack) = self.owed.by_producer.remove(&producer) else {
+                continue;
+            };
+            if !self.try_acknowledge(&producer, &ack) {
+                self.owed.order.push_back(producer.clone());
+                self.owed.by_producer.insert(producer, ack);
             }
         }
         self.owed.retry_at = (!self.owed.order.is_empty()).then(|| now + RETRY);

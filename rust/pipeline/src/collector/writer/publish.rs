@@ -27,7 +27,7 @@ impl From<LogError> for Unpublished {
 impl Writer {
     /// Publishes a small batch of a query: all rows, or none. Other writers wait meanwhile.
     pub fn handle_publish(&mut self, asked: Asked, of: BatchOf, parts: &[StagedPart]) {
-        if self.stuck.is_some() {
+        if self.obstacle().is_some() {
             return self.outbox.refuse(&asked, self.refusal());
         }
         let size: usize = parts.iter().map(StagedPart::size).sum();

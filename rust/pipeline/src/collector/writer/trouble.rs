@@ -13,8 +13,8 @@ use crate::wire::{Code, Credit, Reply};
 
 impl Writer {
     pub(super) fn refusal(&self) -> Refusal {
-        match &self.stuck {
-            Some(stuck) => Refusal::new(stuck.code, 0, stuck.text.clone()),
+        match self.obstacle() {
+            Some((code, text)) => Refusal::new(code, 0, text.to_owned()),
             None => Refusal::new(Code::Failed, 0, "the log is not open"),
         }
     }
@@ -96,7 +96,7 @@ impl Writer {
                 Some(_) => self.held_plain = Some(batch),
             }
         }
-        if self.stuck.is_none() {
+        if self.obstacle().is_none() {
             self.call_back();
         }
         reopens
@@ -129,7 +129,7 @@ impl Writer {
     }
 
     /// Notifies stopped producers that they can continue, and where.
-    fn call_back(&mut self) {
+    pub(super) fn call_back(&mut self) {
         let credit = self.credit();
         for (producer, session) in self.sessions.iter_mut() {
             if !mem::take(&mut session.stalled) {
