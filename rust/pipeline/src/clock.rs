@@ -15,7 +15,7 @@ pub(crate) fn wall() -> u64 {
 /// The same, of the simulation.
 #[cfg(zeroxide_disk)]
 pub(crate) fn wall() -> u64 {
-    zeroxide_log::disk::simulated::time()
+    zeroxide_log::disk::simulated::wall()
 }
 
 /// A clock that is never set, and also runs while the machine is suspended.

@@ -68,6 +68,8 @@ struct Machine {
     /// The number of changes until it stops, and how.
     stop: Option<(u64, Stop)>,
     stopped: Option<Stop>,
+    /// How many microseconds its clock is behind.
+    behind: u64,
     /// The number of its process, and of its start.
     process: u64,
     start: u64,
@@ -182,6 +184,16 @@ pub fn quietly<T>(observe: impl FnOnce() -> T) -> T {
 /// Microseconds since 1970.
 pub fn time() -> u64 {
     WORLD.with_borrow(|world| world.time)
+}
+
+/// The same according to the clock of the machine whose process works.
+pub fn wall() -> u64 {
+    with(&current(), |world, machine| world.time - machine.behind)
+}
+
+/// Sets the clock of a machine behind.
+pub fn set_behind(machine: &str, microseconds: u64) {
+    with(machine, |_, machine| machine.behind = microseconds);
 }
 
 /// Lets time pass, in microseconds.

@@ -196,6 +196,8 @@ pub struct Welcome {
 /// The window. `T` is a batch as it is sent, which must be cheap to clone.
 pub struct Window<T> {
     epoch: u64,
+    /// The epoch with which it began. The collector may have demanded a later or an earlier one.
+    begun: u64,
     state: State,
     entries: VecDeque<Entry<T>>,
     /// None before the first report of a collector.
@@ -245,6 +247,7 @@ impl<T: Clone> Window<T> {
     pub fn new(epoch: u64, numbers: Option<Numbers>, now: Instant) -> Window<T> {
         Window {
             epoch,
+            begun: epoch,
             state: State::Away,
             entries: VecDeque::new(),
             numbers,
@@ -399,6 +402,12 @@ impl<T: Clone> Window<T> {
         self.heard = now;
         match code {
             Code::Gap | Code::HelloFirst => self.greet_later(now),
+            // This run has got an epoch that is earlier than its beginning, because the collector's clock is behind. An earlier
+            // run has got a later one by chance, or its HELLO came when the clock had been set.
+            Code::Fenced if self.epoch < detail && detail <= self.begun => {
+                self.epoch = self.begun;
+                self.greet_later(now);
+            }
             // An epoch in the future comes from a clock that was set back since, and not from a later run. An epoch
             // below ours means that our clock is ahead.
             Code::Fenced

@@ -4,16 +4,19 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use zeroxide_log::LogConfig;
 use zeroxide_log::disk::simulated::{self, Act, Stop};
+use zeroxide_log::{Batch, LogConfig};
 
 use super::model::{Name, batch_of};
 use crate::collector::Config;
 use crate::collector::simulated::{Answer, Appending, Served, Work};
 use crate::link::Change;
+use crate::producer::Notice;
 use crate::producer::encoded;
 use crate::producer::simulated::{Sending, Wire};
 use crate::wire::{Attempt, Code, Reply, Request, Won};
+
+mod clocks;
 
 const COLLECTOR: &str = "collector";
 const PRODUCER: &str = "producer";
@@ -87,9 +90,12 @@ impl Program {
     }
 
     fn push(&mut self, number: u64) {
+        self.push_batch(&batch_of(&[Name::row("p", number).value(0)]));
+    }
+
+    fn push_batch(&mut self, batch: &Batch) {
         simulated::enter(PRODUCER);
-        let value = Name::row("p", number).value(0);
-        self.sending.push(&batch_of(&[value]));
+        self.sending.push(batch);
         assert!(self.sending.keep(self.now));
     }
 
@@ -101,12 +107,13 @@ impl Program {
         simulated::stop(PRODUCER, stop);
     }
 
-    /// Carries messages in both directions until nothing has happened for a while.
-    fn converse(&mut self, served: &mut Served) {
+    /// Carries messages in both directions until nothing has happened for a while. Returns what the producer has learnt.
+    fn converse(&mut self, served: &mut Served) -> Vec<Notice> {
+        let mut notices = Vec::new();
         for _ in 0..20 {
             self.now += Duration::from_secs(5);
             simulated::enter(PRODUCER);
-            self.sending.converse(self.now);
+            notices.extend(self.sending.converse(self.now));
             let mut ends = self.wire.ends();
             if std::mem::take(&mut ends.is_reopened) {
                 ends.changes.push_back(Change::Up);
@@ -124,6 +131,7 @@ impl Program {
                 }
             }
         }
+        notices
     }
 }
 

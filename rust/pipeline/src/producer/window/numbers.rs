@@ -42,7 +42,7 @@ impl<T: Clone> Window<T> {
                 since: self.acked.cast_signed(),
                 end: end.unwrap_or(0),
                 last_epoch,
-                epochs: Some(vec![self.epoch]),
+                epochs: Some(self.recorded(Vec::new())),
                 log_id: Some(welcome.log_id),
             });
             return Some(self.acked);
@@ -66,7 +66,7 @@ impl<T: Clone> Window<T> {
             numbers.base = end.unwrap_or(0).max(before.base + acked) - self.acked.cast_signed();
             numbers.since = self.acked.cast_signed();
             (numbers.end, numbers.last_epoch) = (end.unwrap_or(0), last_epoch);
-            numbers.epochs = Some(vec![self.epoch]);
+            numbers.epochs = Some(self.recorded(Vec::new()));
             self.number(numbers);
             return Some(self.acked);
         }
@@ -101,15 +101,24 @@ impl<T: Clone> Window<T> {
             (numbers.end, numbers.last_epoch) = (end, last_epoch);
             numbers.epochs = Some(Vec::new());
         }
-        let epochs = numbers.epochs.get_or_insert(known);
-        if !epochs.contains(&self.epoch) {
-            epochs.push(self.epoch);
-            epochs.drain(..epochs.len().saturating_sub(EPOCHS_MAX));
-        }
+        let epochs = numbers.epochs.take().unwrap_or(known);
+        numbers.epochs = Some(self.recorded(epochs));
         if numbers != before {
             self.number(numbers);
         }
         Some(row)
+    }
+
+    /// The epochs with those of this run. Rows may be in a spool under the one with which it began, although another one
+    /// sends them; without both, the next run would take them for rows that were never sent.
+    fn recorded(&self, mut epochs: Vec<u64>) -> Vec<u64> {
+        for epoch in [self.begun, self.epoch] {
+            if !epochs.contains(&epoch) {
+                epochs.push(epoch);
+            }
+        }
+        epochs.drain(..epochs.len().saturating_sub(EPOCHS_MAX));
+        epochs
     }
 
     /// Records that the numbers under which the present rows may have been sent are unknown.
@@ -159,7 +168,8 @@ fn kept(numbers: &Numbers, welcome: &Welcome) -> Option<i64> {
 /// Whether the log may have forgotten that these epochs wrote rows, because too many others wrote later.
 fn is_doubtful(epochs: &[u64], welcome: &Welcome) -> bool {
     let oldest = welcome.writers.iter().map(|(epoch, _)| *epoch).min();
-    let newest = epochs.iter().copied().max();
+    // An epoch with which a run only began may be later.
+    let newest = epochs.last().copied();
     let is_before = newest
         .zip(oldest)
         .is_some_and(|(newest, oldest)| newest < oldest);

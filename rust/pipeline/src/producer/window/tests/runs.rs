@@ -271,6 +271,34 @@ fn a_later_run_wins_and_a_clock_that_was_set_back_does_not_matter() {
     assert_eq!(window.poll_timeout(), None);
 }
 
+/// With a collector whose clock is behind, the order of epochs is that of chance, until the clock is set.
+#[test]
+fn a_run_with_an_epoch_before_its_beginning_ends_only_for_one_that_began_later() {
+    let now = Instant::now();
+    let mut window: Window<u8> = Window::new(WALL, None, now);
+    let days = 300_000_000_000;
+    window.on_connected(now);
+    window.poll_transmit(now);
+    window.on_refused(1, Code::Fenced, WALL - days, "ahead".into(), WALL, now);
+    assert!(matches!(
+        window.poll_transmit(now),
+        Some(Transmit::Hello { id: 2, epoch, .. }) if epoch < WALL - days / 2
+    ));
+    window.on_welcome(2, welcome(None), now);
+    // The HELLO of an earlier run came late, when the clock of the collector was right.
+    window.on_refused(0, Code::Fenced, WALL - 1, "earlier".into(), WALL, now);
+    assert!(matches!(
+        window.poll_transmit(now + SILENCE),
+        Some(Transmit::Hello {
+            id: 3,
+            epoch: WALL,
+            ..
+        })
+    ));
+    window.on_refused(3, Code::Fenced, WALL + 1, "later".into(), WALL + 2, now);
+    assert_eq!(window.ending().map(|e| e.code), Some(Code::Fenced));
+}
+
 #[test]
 fn a_clock_that_is_ahead_of_the_collectors_does_not_keep_a_run_out() {
     let now = Instant::now();
