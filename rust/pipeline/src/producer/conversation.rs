@@ -241,7 +241,7 @@ impl<L: Channel> Conversation<L> {
         while let Some(transmit) = self.window.poll_transmit(now) {
             self.send(shared, transmit)?;
         }
-        if self.see_to_unsendable(shared) {
+        if self.see_to_unsendable(shared, now) {
             return Ok(true);
         }
         match self.window.ending() {

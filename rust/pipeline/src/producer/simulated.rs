@@ -197,6 +197,19 @@ impl Sending {
         self.shared.state().failure.clone()
     }
 
+    /// The reason why the collector takes nothing.
+    #[cfg(test)]
+    pub(crate) fn obstacle(&self) -> Option<String> {
+        let (_, text) = self.conversation.window.obstacle()?;
+        Some(text.clone())
+    }
+
+    /// The reports for its user.
+    #[cfg(test)]
+    pub(crate) fn reports(&self) -> Vec<String> {
+        self.shared.state().reports.clone()
+    }
+
     /// The number of rows that are not acknowledged.
     pub(crate) fn waiting(&self) -> u64 {
         let held = self.conversation.held.iter().map(|sealed| sealed.rows);

@@ -226,6 +226,8 @@ pub struct Window<T> {
     max_batch: u64,
     /// The obstacle that the collector reported.
     obstacle: Option<(Code, String)>,
+    /// Whether the collector refused the times of a batch that are right by the clock here.
+    is_disputed: bool,
     log_id: Option<LogId>,
     request: u64,
     /// Requests before this one belong to an earlier conversation.
@@ -266,6 +268,7 @@ impl<T: Clone> Window<T> {
             credit: Credit::default(),
             max_batch: u64::MAX,
             obstacle: None,
+            is_disputed: false,
             log_id: None,
             request: 0,
             greeted: 0,
@@ -343,7 +346,9 @@ impl<T: Clone> Window<T> {
         self.state = State::Open;
         self.log_id = Some(welcome.log_id);
         self.max_batch = welcome.max_batch;
-        self.obstacle = None;
+        if !self.is_disputed {
+            self.obstacle = None;
+        }
         self.had = row;
         self.deliver_unsendable(row);
         self.go_back_to(row);
@@ -361,6 +366,9 @@ impl<T: Clone> Window<T> {
         }
         self.heard = now;
         self.deliver(upto, offset);
+        if std::mem::take(&mut self.is_disputed) {
+            self.obstacle = None;
+        }
         self.take_credit(credit, now);
     }
 
@@ -632,7 +640,8 @@ impl<T: Clone> Window<T> {
     fn next_append(&mut self, now: Instant) -> Option<Transmit<T>> {
         let request = self.request + 1;
         let entry = self.entries.get(self.cursor)?;
-        let fits = self.flying.rows + entry.rows <= self.credit.rows
+        let fits = !self.is_disputed
+            && self.flying.rows + entry.rows <= self.credit.rows
             && self.flying.bytes + entry.size <= self.credit.bytes;
         // One batch may always be in transit, however large it is.
         if self.credit.is_nothing() || !(fits || self.cursor == self.settled) {

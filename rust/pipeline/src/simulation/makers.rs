@@ -8,7 +8,7 @@ use bytes::Bytes;
 use zeroxide::Message;
 use zeroxide_log::disk::simulated::{self, Dice, Stop};
 
-use super::model::{Model, Name, Wrong, batch_of};
+use super::model::{Model, Name, Wrong, timed_batch_of};
 use crate::collector::simulated::Served;
 use crate::link::Change;
 use crate::producer::Failure;
@@ -142,7 +142,8 @@ impl Maker {
             values.push(Name::row(&self.name, number).value(length));
         }
         simulated::trace(|| format!("{} pushes up to {:?}", self.name, self.run.last()));
-        sending.push(&batch_of(&values));
+        let time = dice.one_in(2).then(|| simulated::time().cast_signed());
+        sending.push(&timed_batch_of(&values, time));
     }
 
     /// Gives the producer a turn.

@@ -63,10 +63,16 @@ impl Name {
 
 /// A batch of these values.
 pub(super) fn batch_of(values: &[Vec<u8>]) -> Batch {
+    timed_batch_of(values, None)
+}
+
+/// The same with a time for all rows.
+pub(super) fn timed_batch_of(values: &[Vec<u8>], timestamp: Option<i64>) -> Batch {
     let mut builder = BatchBuilder::new();
     for value in values {
         let row = Row {
             value,
+            timestamp,
             ..Row::default()
         };
         builder.push(row).expect("a small row");

@@ -16,6 +16,9 @@ use crate::collector::simulated::{Answer, Appending, Served, Work};
 /// The machine of the collector.
 const MACHINE: &str = "collector";
 
+/// Microseconds of a day.
+const DAY: u64 = 24 * 3600 * 1_000_000;
+
 /// The number of rounds that all parts have to finish in.
 const ROUNDS: usize = 4000;
 
@@ -72,6 +75,8 @@ impl World {
         };
         config.publish_beside = dice.pick(&[0, 1200, 1 << 20]);
         config.credit.rows = dice.pick(&[3, 20, 1000]);
+        // The producers' clocks are right, and the collector waits for its own to be set.
+        simulated::set_behind(MACHINE, dice.pick(&[0, 0, 0, 0, 0, 0, 0, 3 * DAY]));
         config.max_waiting = dice.pick(&[3, 1000, 1000, 1000]);
         let makers = (0..=dice.below(3)).map(|number| Maker::new(number, &mut dice));
         let makers = makers.collect();
@@ -115,6 +120,9 @@ impl World {
         }
         if self.dice.one_in(25) {
             self.change_faults();
+        }
+        if self.dice.one_in(80) {
+            simulated::set_behind(MACHINE, 0);
         }
         if self.served.is_none() && self.dice.one_in(4) {
             self.start_collector()?;
@@ -410,6 +418,7 @@ impl World {
         self.has_full = false;
         self.is_ending = true;
         self.calm(MACHINE.to_owned());
+        simulated::set_behind(MACHINE, 0);
         for at in 0..self.makers.len() {
             self.calm(self.makers[at].machine.clone());
             self.makers[at].has_faults |= self.makers[at].is_running();

@@ -3,16 +3,21 @@
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::Instant;
 
 use zeroxide_log::Batch;
 
 use super::{Conversation, Parcel};
+use crate::clock::wall;
 use crate::link::Channel;
 use crate::producer::notices::Notice;
 use crate::producer::shared::Shared;
 use crate::producer::window::{Part, Unsent};
 use crate::producer::{Failure, encoded};
 use crate::wire::Code;
+
+/// By how much the clocks of two machines may differ that are set, in microseconds.
+const CLOCKS: i64 = 60_000_000;
 
 impl<L: Channel> Conversation<L> {
     /// Others have used the name, and rows got new numbers.
@@ -125,11 +130,16 @@ impl<L: Channel> Conversation<L> {
         })
     }
 
-    /// Splits or gives up the first batch if it cannot be sent. Returns whether there was one.
-    pub(super) fn see_to_unsendable(&mut self, shared: &Shared) -> bool {
+    /// Splits or gives up the first batch if it cannot be sent, or keeps it for later. Returns whether there was one.
+    pub(super) fn see_to_unsendable(&mut self, shared: &Shared, now: Instant) -> bool {
         let Some((parcel, rows, why)) = self.window.poll_unsendable() else {
             return false;
         };
+        if let Unsent::Ahead { limit } = why
+            && self.dispute(shared, &parcel, limit, now)
+        {
+            return true;
+        }
         let parts = match why {
             Unsent::TooBig { limit } => self.cut(&parcel, rows, limit),
             Unsent::Ahead { limit } => self.part_by_time(&parcel, limit),
@@ -143,6 +153,34 @@ impl<L: Channel> Conversation<L> {
             }
             None => self.window.give_up(why),
         }
+        true
+    }
+
+    /// Keeps rows that the collector refused for their times if that may be the fault of a clock: if times are not in the
+    /// future here, or if the collector would not even take the present time. Setting them aside could not be undone, and
+    /// when the clocks agree, the collector takes them or refuses them again.
+    fn dispute(&mut self, shared: &Shared, parcel: &Parcel, limit: i64, now: Instant) -> bool {
+        let wall = i64::try_from(wall()).unwrap_or(i64::MAX);
+        let is_due = |time: i64| limit < time && time <= wall;
+        let differ = limit.saturating_add(CLOCKS) < wall;
+        let Some(batch) = self.rows_of(parcel) else {
+            return false;
+        };
+        let mut times = (0..batch.rows()).filter_map(|row| batch.timestamp(row));
+        if !(differ || times.any(is_due)) {
+            return false;
+        }
+        let text = format!(
+            "it takes no time after {limit} (max_ahead_hours), and the clock of this machine is at {wall}, in microseconds since \
+             1970: set the clock that is wrong; rows wait until then"
+        );
+        if !self.window.is_disputed() {
+            let endpoint = self.link.endpoint();
+            let report =
+                format!("the collector at {endpoint} has refused rows for their times: {text}");
+            shared.state().report(report);
+        }
+        self.window.dispute(text, now);
         true
     }
 

@@ -1,7 +1,10 @@
 //! Rows that will never be sent: too large for the collector, refused for their times, damaged, or perhaps sent long
 //! ago. They do not delay later rows.
 
-use crate::producer::window::{Entry, Event, State, Window};
+use std::time::Instant;
+
+use crate::producer::window::{Entry, Event, SILENCE, State, Window};
+use crate::wire::Code;
 
 /// The reason why rows are not sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,8 +48,8 @@ impl<T: Clone> Window<T> {
         }
     }
 
-    /// Returns the first batch if it cannot be sent, so that the caller uses [`split`](Self::split) or
-    /// [`give_up`](Self::give_up).
+    /// Returns the first batch if it cannot be sent, so that the caller uses [`split`](Self::split),
+    /// [`give_up`](Self::give_up) or [`dispute`](Self::dispute).
     pub fn poll_unsendable(&mut self) -> Option<(T, u64, Unsent)> {
         if self.state != State::Open || self.cursor > 0 {
             return None;
@@ -105,6 +108,22 @@ impl<T: Clone> Window<T> {
             numbers.since = end.cast_signed();
             self.number(numbers);
         }
+    }
+
+    /// Keeps the first batch, whose times were refused, and sends it again from time to time. Nothing is sent after it until
+    /// the collector takes it.
+    pub fn dispute(&mut self, why: String, now: Instant) {
+        if let Some(front) = self.entries.front_mut() {
+            front.time_limit = None;
+            self.is_disputed = true;
+            self.obstacle = Some((Code::Invalid, why));
+            self.greet_after(SILENCE, now);
+        }
+    }
+
+    /// Whether that is the case.
+    pub fn is_disputed(&self) -> bool {
+        self.is_disputed
     }
 
     /// Records that the batch returned last by [`poll_transmit`](Self::poll_transmit) could not be read, so it was not

@@ -1,4 +1,4 @@
-//! Machines whose clocks differ.
+//! Times of rows, and machines whose clocks differ.
 
 use zeroxide_log::{BatchBuilder, Row};
 
@@ -32,6 +32,13 @@ fn push(program: &mut Program, number: u64, time: Option<u64>) {
     program.push_batch(&builder.finish());
 }
 
+/// Lets them talk. Returns how many rows the producer has given up.
+fn converse(program: &mut Program, served: &mut Served) -> u64 {
+    let notices = program.converse(served);
+    let lost = notices.iter().filter(|notice| notice.lost.is_some());
+    lost.map(|notice| notice.rows).sum()
+}
+
 fn end(served: &Served) -> u64 {
     served.reader().bounds().1
 }
@@ -48,4 +55,63 @@ fn a_run_after_one_that_a_collector_gave_another_epoch_sends_no_row_again() {
     program.connect();
     program.converse(&mut served);
     assert_eq!((end(&served), program.sending.waiting()), (2, 0));
+}
+
+#[test]
+fn rows_wait_for_a_collector_whose_clock_is_days_behind() {
+    let (mut served, mut program) = begin_behind(5 * DAY, Duration::from_micros(DAY));
+    let now = simulated::time();
+    push(&mut program, 0, None);
+    push(&mut program, 1, Some(now));
+    // One of a year that no clock has is not given up either, because the limit is in doubt.
+    push(&mut program, 2, Some(now * 1000));
+    push(&mut program, 3, Some(now));
+    assert_eq!(converse(&mut program, &mut served), 0);
+    assert_eq!((end(&served), program.sending.waiting()), (1, 3));
+    let why = program.sending.obstacle().unwrap();
+    assert!(why.contains("max_ahead_hours"), "{why}");
+    assert!(why.contains(&now.to_string()), "{why}");
+    assert_eq!(program.sending.reports().len(), 1);
+    // It survives the producer.
+    program.stop(Stop::Kill);
+    let mut program = Program::start(2);
+    program.connect();
+    assert_eq!(converse(&mut program, &mut served), 0);
+    assert_eq!((end(&served), program.sending.waiting()), (1, 3));
+
+    simulated::set_behind(COLLECTOR, 0);
+    assert_eq!(converse(&mut program, &mut served), 1, "of the year");
+    assert_eq!((end(&served), program.sending.waiting()), (3, 0));
+    assert_eq!(program.sending.obstacle(), None);
+}
+
+#[test]
+fn rows_of_a_clock_that_is_days_ahead_are_set_aside_when_it_is_set() {
+    let days = 5 * DAY;
+    let (mut served, mut program) = begin_behind(days, Duration::from_micros(DAY));
+    let now = simulated::time();
+    for (number, time) in [Some(now), None].into_iter().enumerate() {
+        push(&mut program, number as u64, time);
+    }
+    assert_eq!(converse(&mut program, &mut served), 0);
+    assert_eq!((end(&served), program.sending.waiting()), (0, 2));
+    // The clock of the collector was right.
+    simulated::set_behind(PRODUCER, days);
+    assert_eq!(converse(&mut program, &mut served), 1);
+    assert_eq!((end(&served), program.sending.waiting()), (1, 0));
+}
+
+#[test]
+fn without_tolerance_rows_wait_for_a_clock_that_is_seconds_behind() {
+    let (mut served, mut program) = begin_behind(5 * SECOND, Duration::ZERO);
+    let now = simulated::time();
+    push(&mut program, 0, Some(now));
+    assert_eq!(converse(&mut program, &mut served), 0);
+    assert_eq!((end(&served), program.sending.waiting()), (0, 1));
+    simulated::pass(5 * SECOND);
+    assert_eq!(converse(&mut program, &mut served), 0);
+    assert_eq!((end(&served), program.sending.waiting()), (1, 0));
+    // The clocks hardly differ, so the time is wrong.
+    push(&mut program, 1, Some(now + DAY));
+    assert_eq!(converse(&mut program, &mut served), 1);
 }
