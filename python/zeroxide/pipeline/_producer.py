@@ -61,7 +61,10 @@ class Delivery(NamedTuple):
     last_seq: int | None
     """Sequence number of the last row."""
     offset: int | None
-    """Offset of the first row in the log; None if an earlier attempt had delivered the rows."""
+    """Offset of the first row in the log. None if rows were acknowledged together with later ones
+    because the collector's replies found no room, or if they were sent again and an earlier
+    attempt had delivered some of them.
+    """
     endpoint: str
     """The collector's endpoint."""
     error: CollectorError | None = None

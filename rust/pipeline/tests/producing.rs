@@ -121,6 +121,45 @@ fn rows_arrive_once_in_order_and_are_reported() {
     ));
 }
 
+/// The rows that follow each other in the log, after a burst for whose replies the collector has no room.
+#[test]
+fn rows_that_are_acknowledged_together_have_no_offset_but_the_last() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let mut small = Config::new(dir.path());
+    small.max_unread_bytes = 4096;
+    small.flush_after = Duration::from_millis(500);
+    small.flush_rows = 1 << 20;
+    let collector = Collector::start(small).expect("a collector");
+    let producer = Producer::open(ProducerConfig {
+        batch_rows: 1,
+        ..config(collector.endpoint())
+    })
+    .expect("a producer");
+    producer.notices().want();
+    let count = 2000;
+    for row in 0..count {
+        send(&producer, &format!("value {row}"));
+    }
+    flush(&producer);
+    let notices = producer.notices().take();
+    let mut next = 0;
+    for notice in &notices {
+        assert_eq!((notice.first_row, notice.lost.as_ref()), (next, None));
+        assert_eq!(notice.first_seq, Some(next));
+        // It is the only writer, so the offset of a row is its number.
+        assert!(
+            notice.offset.is_none_or(|offset| offset == next),
+            "{notice:?}"
+        );
+        next += notice.rows;
+    }
+    assert_eq!(next, count);
+    assert!(notices.iter().any(|notice| notice.offset.is_none()));
+    let last = notices.last().expect("a notice");
+    assert!(last.offset.is_some(), "{last:?}");
+    assert_eq!(producer.stats().resent, 0, "no reply was lost");
+}
+
 #[test]
 fn a_collector_that_comes_late_and_again_gets_everything_once() {
     let dir = tempfile::tempdir().expect("a folder");

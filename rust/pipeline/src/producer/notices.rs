@@ -19,7 +19,8 @@ pub struct Notice {
     pub rows: u64,
     /// The sequence number of the first row, if it got one.
     pub first_seq: Option<u64>,
-    /// The offset of the first row, if the collector reported it.
+    /// The offset of the first row. None if the collector acknowledged the rows together with later ones, because it had no
+    /// room for each reply, or if it had some of them already when they were sent again.
     pub offset: Option<u64>,
     /// The reason why they are lost; None = they are on the collector's disk.
     pub lost: Option<Arc<str>>,

@@ -169,7 +169,7 @@ pub enum Event<T> {
         size: u64,
         /// The sequence number of its first row.
         first_seq: u64,
-        /// The offset of its first row; None if the collector had the batch before.
+        /// The offset of its first row; None if the collector had the batch before, or acknowledged it with a later one.
         offset: Option<u64>,
         /// The batch.
         payload: T,
