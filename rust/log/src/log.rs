@@ -99,6 +99,9 @@ pub struct Log {
     has_unsaved: bool,
     /// Whether the file of generations has an entry for this opening.
     is_begun: bool,
+    /// Whether the file of the next segment may be there, because it could not be begun. Rows must not get its offsets in an
+    /// earlier one.
+    is_rolling: bool,
     scratch: Scratch,
     /// Held until the log is dropped.
     _lock: Lock,
@@ -153,6 +156,7 @@ impl Log {
             forgotten: 0,
             has_unsaved: false,
             is_begun: false,
+            is_rolling: false,
             scratch: Scratch::default(),
             _lock: opened.lock,
         };
@@ -472,7 +476,7 @@ impl Log {
         if !self.is_begun {
             self.begin_generation()?;
         }
-        if self.position < self.segment_bytes() {
+        if self.position < self.segment_bytes() && !self.is_rolling {
             return Ok(());
         }
         if self.next() > self.sealed_end() {
@@ -507,7 +511,9 @@ impl Log {
     fn roll(&mut self) -> Result<(), LogError> {
         self.shared.sync()?;
         let first = self.next();
-        let (file, segment) = begin_segment(&self.shared.dir, &self.shared.id, first)?;
+        let begun = begin_segment(&self.shared.dir, &self.shared.id, first);
+        self.is_rolling = begun.is_err();
+        let (file, segment) = begun?;
         self.position = segment.bytes();
         self.active = Arc::new(file);
         {

@@ -11,8 +11,12 @@ const DIR: &str = "/machine/a/b/log";
 const SEEDS: u64 = 100;
 
 fn open() -> Log {
+    open_with(1)
+}
+
+fn open_with(segment_bytes: u64) -> Log {
     let config = LogConfig {
-        segment_bytes: 1,
+        segment_bytes,
         ..LogConfig::default()
     };
     Log::open(Path::new(DIR), config).unwrap()
@@ -81,6 +85,29 @@ fn a_header_whose_sync_has_failed_is_rewritten_by_the_next_process() {
             log.append(&Origin::plain(1), &batch()).unwrap();
             log.sync().unwrap();
             check_rows(&stop(log, Stop::Power), rows + 1, seed);
+        }
+    }
+}
+
+#[test]
+fn rows_after_a_segment_that_could_not_be_begun_are_in_no_earlier_one() {
+    for is_removed in [false, true] {
+        for seed in 0..SEEDS {
+            begin(seed);
+            let mut log = open_with(1 << 20);
+            log.append(&Origin::plain(1), &batch()).unwrap();
+            simulated::fail_at(MACHINE, Act::Sync, 1);
+            if !is_removed {
+                simulated::fail_at(MACHINE, Act::Name, 1);
+            }
+            log.seal().unwrap_err();
+            // There is room in the segment before it.
+            log.append(&Origin::plain(1), &batch()).unwrap();
+            log.sync().unwrap();
+            for how in [Stop::Kill, Stop::Power] {
+                log = stop(log, how);
+                check_rows(&log, 2, seed);
+            }
         }
     }
 }
