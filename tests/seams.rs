@@ -36,7 +36,8 @@ fn code_outside(source: &str, homes: &[&str]) -> Vec<(String, String)> {
 /// The lines of a file before its tests, without comments.
 fn code(text: &str) -> Vec<(usize, String)> {
     let lines: Vec<&str> = text.lines().collect();
-    let is_tests = |pair: &[&str]| pair[0] == "#[cfg(test)]" && pair[1].starts_with("mod ");
+    let is_gate = |line: &str| line == "#[cfg(test)]" || line.starts_with("#[cfg(all(test, ");
+    let is_tests = |pair: &[&str]| is_gate(pair[0]) && pair[1].starts_with("mod ");
     let end = lines.windows(2).position(is_tests).unwrap_or(lines.len());
     let without_comment = |line: &&str| match line.trim_start().starts_with("//") {
         true => String::new(),

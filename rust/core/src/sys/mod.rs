@@ -18,6 +18,7 @@
 //! * [`errno`]: the numbers of errors.
 //! * [`files`]: a flag for opening files.
 //! * [`fork`]: tells a forked child from its parent.
+//! * [`liveness`]: probes of a TCP peer's machine, and what it has acknowledged.
 //! * [`local`]: the addresses of Unix domain sockets, and their peers.
 //! * [`interfaces`]: the addresses of the network interfaces.
 //! * [`tipc`]: the addresses of TIPC.
@@ -34,6 +35,7 @@ pub(crate) mod files;
 pub(crate) mod fork;
 pub(crate) mod interfaces;
 pub(crate) mod limits;
+pub(crate) mod liveness;
 pub(crate) mod local;
 pub(crate) mod memory;
 pub(crate) mod parting;

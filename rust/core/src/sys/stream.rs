@@ -11,6 +11,7 @@ use rustix::io::{Errno, FdFlags, retry_on_intr};
 use rustix::net::{RecvFlags, SendAncillaryBuffer, SendFlags, Shutdown, SocketFlags};
 use socket2::{SockAddr, SockRef, TcpKeepalive};
 
+pub(crate) use super::liveness::{Acks, Keepalive};
 #[cfg(zeroxide_shuttle)]
 use super::simulated::{network, stir};
 
@@ -73,19 +74,6 @@ pub(crate) fn has_hung_up(fd: BorrowedFd<'_>) -> bool {
     poll(&mut polled, Some(&at_once)).is_ok() && polled[0].revents().intersects(over)
 }
 
-/// The kernel's view of whether the peer's machine acknowledges data.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Acks {
-    /// Whether there are sent bytes that were not acknowledged.
-    pub(crate) unacknowledged: bool,
-    /// The number of consecutive probes, for room or for life, without an answer.
-    pub(crate) probes: u8,
-    /// The time since the last acknowledgement.
-    pub(crate) last: Duration,
-    /// The time since bytes were last sent.
-    pub(crate) sent: Duration,
-}
-
 /// The part of the kernel's `tcp_info` that has existed since Linux 2.4.
 const TCP_INFO_SIZE: usize = 104;
 const TCP_INFO_PROBES: usize = 3;
@@ -126,17 +114,6 @@ pub(crate) fn acks(fd: BorrowedFd<'_>) -> io::Result<Acks> {
         last: since(TCP_INFO_LAST_ACK_RECV),
         sent: since(TCP_INFO_LAST_DATA_SENT),
     })
-}
-
-/// The kernel's probes for life. `None` leaves the system's value.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Keepalive {
-    /// The silence before the first probe.
-    pub(crate) idle: Option<Duration>,
-    /// The time between probes.
-    pub(crate) interval: Option<Duration>,
-    /// How many unanswered probes end the connection.
-    pub(crate) count: Option<u32>,
 }
 
 /// Makes the kernel probe the machine of a silent peer while nothing is unacknowledged.

@@ -12,7 +12,7 @@ use socket2::{Domain, SockAddr, Socket, Type};
 use super::flow::{Flow, fill};
 use super::link::{End, Link, Stage};
 use super::{Listening, with};
-use crate::sys::stream::{Acks, Keepalive};
+use crate::sys::liveness::{Acks, Keepalive};
 
 /// The buffers of a socket: one of these.
 const BUFFERS: [usize; 3] = [2304, 8192, 40_000];

@@ -10,8 +10,6 @@ use rustix::event::PollFlags;
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags, Shutdown, recv, send, shutdown};
 
-use super::link::Link;
-
 /// The bytes of one direction of a connection.
 #[derive(Clone, Debug)]
 pub struct Stream {
@@ -38,6 +36,15 @@ pub struct Stream {
     pub arrived: u64,
     /// When the program closed it.
     pub gone: Option<Instant>,
+}
+
+/// The part of a [`Stream`] that its connection knows.
+pub(super) struct Route {
+    pub(super) link: u64,
+    pub(super) side: usize,
+    pub(super) hosts: [IpAddr; 2],
+    pub(super) opened: [Instant; 2],
+    pub(super) read: u64,
 }
 
 /// The writes of which a socket knows how many messages each had.
@@ -239,18 +246,17 @@ impl Flow {
         self.arrived.unwrap_or(now)
     }
 
-    pub(super) fn stream(&self, link: &Link, side: usize) -> Stream {
-        let ends = [side, 1 - side];
+    pub(super) fn stream(&self, route: Route) -> Stream {
         let at_end = self.arrived.filter(|_| self.was_there);
         let told = self.told.into_iter().chain([at_end]).flatten();
         Stream {
-            link: link.id,
-            side,
-            hosts: ends.map(|end| link.address[end].ip()),
-            opened: ends.map(|end| link.opened[end]),
+            link: route.link,
+            side: route.side,
+            hosts: route.hosts,
+            opened: route.opened,
             is_open: false,
             written: self.written.clone(),
-            read: link.ends[1 - side].read,
+            read: route.read,
             told_from: (told.clone().map(|told| self.start_of_write(told)))
                 .min()
                 .unwrap_or(self.written.len() as u64),

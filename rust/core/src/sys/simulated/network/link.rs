@@ -4,9 +4,9 @@ use std::net::{IpAddr, SocketAddr};
 use std::os::fd::{AsFd, OwnedFd, RawFd};
 use std::time::{Duration, Instant};
 
-use super::flow::{self, Flow, Stream};
+use super::flow::{self, Flow, Route, Stream};
 use super::pair;
-use crate::sys::stream::Keepalive;
+use crate::sys::liveness::Keepalive;
 
 /// See the module text.
 pub(super) struct Link {
@@ -77,7 +77,14 @@ impl Link {
     }
 
     pub(super) fn stream(&self, side: usize) -> Stream {
-        self.flows[side].stream(self, side)
+        let ends = [side, 1 - side];
+        self.flows[side].stream(Route {
+            link: self.id,
+            side,
+            hosts: ends.map(|end| self.address[end].ip()),
+            opened: ends.map(|end| self.opened[end]),
+            read: self.ends[1 - side].read,
+        })
     }
 
     /// Whether no program has closed it, and it is not broken.
