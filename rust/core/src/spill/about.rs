@@ -6,7 +6,7 @@ use std::path::Path;
 use super::{damaged, existing_file, new_file};
 
 pub(super) const NAME: &str = "about";
-const VERSION: &str = "zeroxide spill 2";
+const VERSION: &str = "zeroxide spill 3";
 
 /// More than any file of this kind has.
 const SIZE_MAX: u64 = 64 << 10;

@@ -1,7 +1,7 @@
 //! A message as bytes in a file: a header of 16 bytes, then each part after its length.
 //!
-//! The header has the number of bytes after it (8), their CRC-32C with the number of parts (4), and the number of parts
-//! (4), all little-endian.
+//! The header has the number of bytes after it (8), their CRC-32C (4), and the CRC-32C of the 12 bytes before (4), all
+//! little-endian. Its own checksum tells a damaged length from that of a message that was not written to the end.
 
 use std::fs::File;
 use std::io;
@@ -22,8 +22,10 @@ pub(super) enum Found {
     Message(Message, usize),
     /// More bytes are needed: this many from the start of the record.
     Short(u64),
-    /// No record.
-    Damaged,
+    /// The checksum of the header is not that of its bytes.
+    NoHeader,
+    /// A header of a record of this size, and other bytes than those of a message.
+    Damaged(u64),
 }
 
 /// The size of a message on disk.
@@ -39,8 +41,7 @@ pub(super) fn write(
     buffer: &mut Vec<u8>,
 ) -> io::Result<u64> {
     let size = size_of(message);
-    let parts = u32::try_from(message.len()).map_err(|_| io::ErrorKind::InvalidInput)?;
-    let mut crc = crc32c::crc32c(&parts.to_le_bytes());
+    let mut crc = 0;
     for frame in message.iter() {
         crc = crc32c::crc32c_append(crc, &(frame.len() as u64).to_le_bytes());
         crc = crc32c::crc32c_append(crc, frame);
@@ -48,7 +49,8 @@ pub(super) fn write(
     buffer.clear();
     buffer.extend((size - HEADER as u64).to_le_bytes());
     buffer.extend(crc.to_le_bytes());
-    buffer.extend(parts.to_le_bytes());
+    let crc = crc32c::crc32c(buffer);
+    buffer.extend(crc.to_le_bytes());
     let mut at = at;
     for frame in message.iter() {
         buffer.extend((frame.len() as u64).to_le_bytes());
@@ -71,37 +73,37 @@ pub(super) fn read(bytes: &[u8]) -> Found {
     let Some((header, rest)) = bytes.split_at_checked(HEADER) else {
         return Found::Short(HEADER as u64);
     };
-    let length = u64_at(header, 0);
-    let crc = u32_at(header, 8);
-    let parts = u32_at(header, 12);
-    let Some(total) = length.checked_add(HEADER as u64) else {
-        return Found::Damaged;
-    };
-    if parts == 0 || u64::from(parts) > length / 8 {
-        return Found::Damaged;
+    if crc32c::crc32c(&header[..12]) != u32_at(header, 12) {
+        return Found::NoHeader;
     }
+    let length = u64_at(header, 0);
+    let size = length.saturating_add(HEADER as u64);
     let body = usize::try_from(length)
         .ok()
         .and_then(|length| rest.get(..length));
-    let Some(mut body) = body else {
-        return Found::Short(total);
+    let Some(body) = body else {
+        return Found::Short(size);
     };
-    if crc32c::crc32c_append(crc32c::crc32c(&parts.to_le_bytes()), body) != crc {
-        return Found::Damaged;
+    let frames = match crc32c::crc32c(body) == u32_at(header, 8) {
+        true => frames(body),
+        false => None,
+    };
+    match frames {
+        Some(frames) => Found::Message(Message::from_vec(frames), HEADER + body.len()),
+        None => Found::Damaged(size),
     }
-    let mut frames = Vec::with_capacity(parts as usize);
+}
+
+/// The parts of a message.
+fn frames(mut body: &[u8]) -> Option<Vec<Frame>> {
+    let mut frames = Vec::new();
     while let Some((length, after)) = body.split_at_checked(8) {
-        let length = usize::try_from(u64_at(length, 0)).unwrap_or(usize::MAX);
-        let Some((frame, after)) = after.split_at_checked(length) else {
-            return Found::Damaged;
-        };
+        let length = usize::try_from(u64_at(length, 0)).ok()?;
+        let (frame, after) = after.split_at_checked(length)?;
         frames.push(Frame::copy_from(frame));
         body = after;
     }
-    if !body.is_empty() || frames.len() != parts as usize {
-        return Found::Damaged;
-    }
-    Found::Message(Message::from_vec(frames), HEADER + length as usize)
+    (body.is_empty() && !frames.is_empty()).then_some(frames)
 }
 
 pub(super) fn u64_at(bytes: &[u8], at: usize) -> u64 {

@@ -98,9 +98,7 @@ impl Left {
                         queue.at += size as u64;
                     }
                     // The process or the machine stopped while it was written.
-                    Found::Short(_) | Found::Damaged
-                        if index + 1 == count && is_tail(&file, queue.at, length)? =>
-                    {
+                    found if index + 1 == count && is_tail(&file, queue.at, length, &found)? => {
                         self.is_cut = true;
                         break;
                     }
@@ -199,13 +197,32 @@ impl Files {
     }
 }
 
-/// Whether what follows the last whole message is the rest of one write, which was cut short.
-fn is_tail(file: &File, at: u64, length: u64) -> io::Result<bool> {
-    let mut header = [0; record::HEADER];
-    if read_up_to(file, &mut header, at)? < header.len() {
-        return Ok(true);
-    }
-    let claimed = record::u64_at(&header, 0).saturating_add(record::HEADER as u64);
+/// Whether what follows the last whole message is the rest of one write, which was cut short. The finding is not a message.
+fn is_tail(file: &File, at: u64, length: u64, found: &Found) -> io::Result<bool> {
+    let size = match found {
+        Found::Short(_) => return Ok(true),
+        Found::Damaged(size) => *size,
+        _ => record::HEADER as u64,
+    };
     // Zeros are what a file system leaves for what it had not written.
-    Ok(header == [0; record::HEADER] || claimed >= length - at)
+    is_zero(file, at.saturating_add(size), length)
 }
+
+/// Whether there are only zeros in this part of a file.
+fn is_zero(file: &File, mut at: u64, end: u64) -> io::Result<bool> {
+    let mut bytes = vec![0; 64 << 10];
+    while at < end {
+        let count = read_up_to(file, &mut bytes, at)?;
+        if bytes[..count].iter().any(|byte| *byte != 0) {
+            return Ok(false);
+        }
+        if count < bytes.len() {
+            break;
+        }
+        at += count as u64;
+    }
+    Ok(true)
+}
+
+#[cfg(test)]
+mod tests;
