@@ -329,7 +329,16 @@ fn an_incomplete_message_is_cut_off_and_counted() {
         drop(first);
         let path = dir.path().join("queue-0/segment-0000000000");
         let file = fs::OpenOptions::new().write(true).open(path).unwrap();
-        file.set_len(file.metadata().unwrap().len() - 1).unwrap();
+        let length = file.metadata().unwrap().len();
+        file.set_len(length - 1).unwrap();
+        // After a socket has closed, that is damage. A process that is killed leaves no such mark.
+        let mark = dir
+            .path()
+            .join(format!("queue-0/synced-0000000000-{length}"));
+        let refused = spilling(&context, sender, dir.path(), true);
+        let error = refused.bind(&name).unwrap_err().to_string();
+        assert!(error.contains("is damaged at byte"), "{error}");
+        fs::remove_file(mark).unwrap();
 
         let from = spilling(&context, sender, dir.path(), true);
         from.bind(&name).unwrap();

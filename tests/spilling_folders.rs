@@ -42,6 +42,16 @@ fn leave(context: &Context, dir: &Path, numbers: std::ops::Range<u32>) {
     push.close_within(None).unwrap();
 }
 
+/// Leaves the folder as a process does that is killed: no mark says that everything was durable when the socket closed.
+fn as_if_killed(dir: &Path) {
+    for entry in fs::read_dir(dir.join("queue-0")).unwrap() {
+        let path = entry.unwrap().path();
+        if path.to_string_lossy().contains("synced-") {
+            fs::remove_file(path).unwrap();
+        }
+    }
+}
+
 /// Receives everything that a socket has on disk.
 fn take_all(context: &Context, push: &Socket, endpoint: &str) -> Vec<String> {
     let pull = socket(context, Pull);
@@ -347,6 +357,7 @@ fn the_only_message_was_cut_off_and_counts_with_and_without_keep() {
     for keep in [false, true] {
         let (context, dir) = (Context::new(), folder());
         leave(&context, dir.path(), 0..1);
+        as_if_killed(dir.path());
         let path = dir.path().join("queue-0/segment-0000000000");
         let file = fs::OpenOptions::new().write(true).open(path).unwrap();
         file.set_len(file.metadata().unwrap().len() - 1).unwrap();
@@ -363,6 +374,7 @@ fn a_refused_folder_is_unchanged_and_the_next_socket_counts_what_was_cut_off() {
         Watchdog::new("a_refused_folder_is_unchanged_and_the_next_socket_counts_what_was_cut_off");
     let (context, dir) = (Context::new(), folder());
     leave(&context, dir.path(), 0..3);
+    as_if_killed(dir.path());
     let path = dir.path().join("queue-0/segment-0000000000");
     let file = fs::OpenOptions::new().write(true).open(path).unwrap();
     let length = file.metadata().unwrap().len() - 1;

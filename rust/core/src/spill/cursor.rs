@@ -7,6 +7,7 @@ use std::os::unix::fs::FileExt;
 use std::path::Path;
 
 use super::record::{u32_at, u64_at};
+use super::segment::START;
 use super::{damaged, existing_file, new_file};
 
 pub(super) const NAME: &str = "cursor";
@@ -28,7 +29,7 @@ impl Cursor {
     pub(super) fn create(dir: &Path) -> io::Result<Cursor> {
         let file = new_file().open(dir.join(NAME))?;
         let mut bytes = [0; 2 * PLACE];
-        bytes[PLACE..].copy_from_slice(&place(1, (0, 0)));
+        bytes[PLACE..].copy_from_slice(&place(1, (0, START)));
         file.write_all_at(&bytes, 0)?;
         Ok(Cursor {
             file: Some(file),

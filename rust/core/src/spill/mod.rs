@@ -18,6 +18,9 @@
 //! replaced. The files are synced when the socket closes, not before: after a power failure, the newest messages may be
 //! missing, and the newest that were sent may be sent again.
 //!
+//! Any other loss is an error of the bind or connect that opens the folder, and changes nothing: `segment.rs` and `marks.rs`
+//! have the means to notice it.
+//!
 //! # Whose files these are
 //!
 //! Only files with the names that this module gives are opened, changed or removed, and none through a symbolic link.
@@ -25,9 +28,11 @@
 
 mod about;
 mod cursor;
+mod marks;
 mod queue;
 mod record;
 mod recovery;
+mod segment;
 
 use std::fmt;
 use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};

@@ -10,10 +10,10 @@ use zeroxide_proto::message::Message;
 
 use super::about::{self, About};
 use super::cursor::{self, Cursor, read_up_to};
+use super::marks::Marks;
 use super::record::{self, Found};
+use super::segment::{self, START, Segment};
 use super::{damaged, existing_file, new_file, sync};
-
-const SEGMENT: &str = "segment-";
 
 /// See the module text. Its folder is removed by [`remove`](Queue::remove) only, so that a process that is killed leaves
 /// its messages.
@@ -24,6 +24,8 @@ pub(crate) struct Queue {
     segment_size: u64,
     /// The files with messages that were not read: the first is being read, the last is written.
     pub(super) segments: VecDeque<Segment>,
+    /// The files that were read to the end, and could not be removed yet.
+    pub(super) read: Vec<u64>,
     /// The number of the next file.
     pub(super) next: u64,
     /// The offset in the first file of the next message to read.
@@ -34,34 +36,11 @@ pub(crate) struct Queue {
     buffer: Vec<u8>,
     /// Some if the queue is kept.
     pub(super) cursor: Option<Cursor>,
+    pub(super) marks: Marks,
     /// The cursor could not be written for the last message that was read, because the disk was full.
     is_behind: bool,
     pub(super) messages: u64,
     pub(super) bytes: u64,
-}
-
-/// A file with messages.
-pub(super) struct Segment {
-    pub(super) number: u64,
-    /// Open while it is the first or the last.
-    file: Option<File>,
-    pub(super) end: u64,
-    pub(super) messages: u64,
-    /// Nothing more may be written there.
-    is_sealed: bool,
-}
-
-impl Segment {
-    /// A file of an earlier socket.
-    pub(super) fn closed(number: u64) -> Segment {
-        Segment {
-            number,
-            file: None,
-            end: 0,
-            messages: 0,
-            is_sealed: true,
-        }
-    }
 }
 
 impl Queue {
@@ -95,12 +74,14 @@ impl Queue {
             number,
             segment_size,
             segments: VecDeque::new(),
+            read: Vec::new(),
             next: 0,
-            at: 0,
+            at: START,
             block: Vec::new(),
             block_at: 0,
             buffer: Vec::new(),
             cursor: None,
+            marks: Marks::default(),
             is_behind: false,
             messages: 0,
             bytes: 0,
@@ -156,11 +137,11 @@ impl Queue {
         let Some(last) = self.segments.back_mut() else {
             return Ok(false);
         };
-        if last.is_sealed || (last.end != 0 && last.end + size > self.segment_size) {
+        if last.is_sealed || (last.end > START && last.end + size > self.segment_size) {
             return Ok(false);
         }
         if last.file.is_none() {
-            match existing_file().open(segment_path(&self.dir, last.number)) {
+            match existing_file().open(segment::path(&self.dir, last.number)) {
                 Ok(file) => last.file = Some(file),
                 Err(error) if is_gone(&error) => last.is_sealed = true,
                 Err(error) => return Err(error),
@@ -171,7 +152,13 @@ impl Queue {
 
     fn begin_segment(&mut self) -> io::Result<()> {
         let number = self.next;
-        let file = new_file().open(self.path(number))?;
+        let path = self.path(number);
+        let before = self.segments.back().map_or(0, |last| last.end);
+        let file = new_file().open(&path)?;
+        if let Err(error) = segment::begin(&file, number, before) {
+            let _ = remove_file(&path);
+            return Err(error);
+        }
         self.next += 1;
         // Only the first and the last file are open.
         if self.segments.len() > 1
@@ -179,11 +166,7 @@ impl Queue {
         {
             last.file = None;
         }
-        self.segments.push_back(Segment {
-            file: Some(file),
-            is_sealed: false,
-            ..Segment::closed(number)
-        });
+        self.segments.push_back(Segment::open(number, file));
         Ok(())
     }
 
@@ -221,7 +204,7 @@ impl Queue {
                 self.leave_file();
                 continue;
             }
-            let path = segment_path(&self.dir, first.number);
+            let path = segment::path(&self.dir, first.number);
             if first.file.is_none() {
                 match existing_file().open(&path) {
                     Ok(file) => first.file = Some(file),
@@ -266,11 +249,29 @@ impl Queue {
     fn leave_file(&mut self) {
         if let Some(Segment { number, file, .. }) = self.segments.pop_front() {
             drop(file);
-            // All of its messages were read. If it cannot be removed now, it will be with the queue.
-            let _ = fs::remove_file(self.path(number));
+            self.read.push(number);
         }
-        self.at = 0;
+        self.at = START;
         self.block.clear();
+        // All of its messages were read. If it cannot be removed now, it will be with the next one, or with the queue.
+        let _ = self.remove_read();
+    }
+
+    /// Removes the files that were read to the end.
+    ///
+    /// # Errors
+    /// The system's. The next call removes the rest.
+    pub(super) fn remove_read(&mut self) -> io::Result<()> {
+        if self.cursor.is_some() && !self.read.is_empty() {
+            let first = self.segments.front().map(|first| first.number);
+            self.marks
+                .set_first(&self.dir, first.unwrap_or(self.next))?;
+        }
+        while let Some(number) = self.read.last() {
+            remove_file(&self.path(*number))?;
+            self.read.pop();
+        }
+        Ok(())
     }
 
     /// Gives back descriptors and memory until the next call.
@@ -302,8 +303,11 @@ impl Queue {
             sync(&self.dir.join(cursor::NAME))?;
         }
         sync(&self.dir.join(about::NAME))?;
+        let end = self.segments.back().map(|last| (last.number, last.end));
+        let marked = end.map_or(Ok(()), |end| self.marks.set_synced(&self.dir, end));
         sync(&self.dir)?;
-        self.dir.parent().map_or(Ok(()), sync)
+        self.dir.parent().map_or(Ok(()), sync)?;
+        marked
     }
 
     /// Removes the files, and the folder if there are no others in it. The messages are lost.
@@ -312,32 +316,21 @@ impl Queue {
     /// The system's.
     pub(crate) fn remove(mut self) -> io::Result<()> {
         self.rest();
-        for segment in &self.segments {
-            remove_file(&self.path(segment.number))?;
-        }
-        // The cursor goes after the messages that it marks as read, and the description is last.
+        let segments = self.segments.drain(..);
+        self.read.extend(segments.map(|segment| segment.number));
+        self.remove_read()?;
+        // The cursor goes after the messages that it marks as read, the marks after the cursor, and the description is last.
         remove_file(&self.dir.join(cursor::NAME))?;
+        for path in self.marks.paths(&self.dir) {
+            remove_file(&path)?;
+        }
         remove_file(&self.dir.join(about::NAME))?;
         fs::remove_dir(&self.dir)
     }
 
     pub(super) fn path(&self, number: u64) -> PathBuf {
-        segment_path(&self.dir, number)
+        segment::path(&self.dir, number)
     }
-}
-
-fn segment_path(dir: &Path, number: u64) -> PathBuf {
-    dir.join(segment_name(number))
-}
-
-fn segment_name(number: u64) -> String {
-    format!("{SEGMENT}{number:010}")
-}
-
-/// The number of the segment with this name.
-pub(super) fn segment_number(name: &str) -> Option<u64> {
-    let number = name.strip_prefix(SEGMENT)?.parse().ok()?;
-    (name == segment_name(number)).then_some(number)
 }
 
 fn remove_file(path: &Path) -> io::Result<()> {

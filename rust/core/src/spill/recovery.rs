@@ -7,8 +7,10 @@ use std::path::{Path, PathBuf};
 
 use super::about::{self, About};
 use super::cursor::{self, Cursor, read_up_to};
-use super::queue::{self, Queue, Segment, look};
+use super::marks::Marks;
+use super::queue::{Queue, look};
 use super::record::{self, Found};
+use super::segment::{self, START, Segment, Start, read_start};
 use super::{BLOCK, SEGMENT_MAX, damaged, existing_file, foreign};
 
 /// See the module text.
@@ -17,8 +19,6 @@ pub(super) struct Left {
     pub(super) about: Option<About>,
     /// The messages that were not read, if the queue is kept.
     queue: Queue,
-    /// The files of which every message was read.
-    read: Vec<u64>,
     /// An incomplete message is at the end of the last file.
     is_cut: bool,
 }
@@ -40,7 +40,6 @@ impl Left {
         let mut left = Left {
             about,
             queue: Queue::empty(dir, number, SEGMENT_MAX),
-            read: Vec::new(),
             is_cut: false,
         };
         let last = files.segments.last().copied();
@@ -48,6 +47,7 @@ impl Left {
             Some(next) => next,
             None => return Err(foreign(&left.queue.path(u64::MAX))),
         };
+        left.queue.marks = files.marks;
         left.queue.segments = files.segments.into_iter().map(Segment::closed).collect();
         if !left.about.as_ref().is_some_and(|about| about.is_kept) {
             return Ok(left);
@@ -68,55 +68,121 @@ impl Left {
     /// Counts the messages from this position on.
     fn recover(&mut self, position: Option<cursor::Position>) -> io::Result<()> {
         let queue = &mut self.queue;
-        let oldest = queue.segments.front().map_or(0, |segment| segment.number);
-        let (first, offset) = position.unwrap_or((oldest, 0));
+        let marked = (queue.marks.first().unwrap_or(0), START);
+        // After a power failure, the mark may be newer. Without a position, nothing was recorded as read.
+        let (first, offset) = position.unwrap_or(marked).max(marked);
         while let Some(segment) = queue
             .segments
             .pop_front_if(|segment| segment.number < first)
         {
-            self.read.push(segment.number);
+            queue.read.push(segment.number);
         }
-        let count = queue.segments.len();
-        for index in 0..count {
-            let number = queue.segments[index].number;
-            queue.at = if number == first { offset } else { 0 };
-            let file = existing_file().open(queue.path(number))?;
-            let length = file.metadata()?.len();
-            queue.block.clear();
-            let mut messages = 0;
-            while queue.at < length {
-                match look(
-                    &file,
-                    queue.at,
-                    BLOCK,
-                    &mut queue.block,
-                    &mut queue.block_at,
-                )? {
-                    Found::Message(message, size) => {
-                        messages += 1;
-                        queue.bytes += record::size_of(&message);
-                        queue.at += size as u64;
-                    }
-                    // The process or the machine stopped while it was written.
-                    found if index + 1 == count && is_tail(&file, queue.at, length, &found)? => {
-                        self.is_cut = true;
-                        break;
-                    }
-                    _ => {
-                        let what = format!("is damaged at byte {}", queue.at);
-                        return Err(damaged(&queue.path(number), &what));
-                    }
-                }
+        let missing = match queue.segments.is_empty() {
+            true => (offset > START).then_some(first),
+            false => {
+                let mut expected = queue.segments.iter().zip(first..);
+                let gap = expected.find(|(segment, number)| segment.number != *number);
+                gap.map(|(_, number)| number)
             }
-            queue.messages += messages;
-            let segment = &mut queue.segments[index];
-            segment.messages = messages;
-            segment.end = queue.at;
+        };
+        if let Some(number) = missing {
+            return Err(damaged(&queue.path(number), "is missing"));
         }
-        let front = queue.segments.front().map(|segment| segment.number);
-        queue.at = if front == Some(first) { offset } else { 0 };
+        let ends = self.ends()?;
+        for index in 0..self.queue.segments.len() {
+            let from = if index == 0 { offset } else { START };
+            self.count(index, from, ends.get(index).copied())?;
+        }
+        let queue = &mut self.queue;
+        queue.at = offset;
         queue.rest();
+        self.check_synced(first)
+    }
+
+    /// Where each file but the last one ends, according to the next one. A last file without a start is left out.
+    fn ends(&mut self) -> io::Result<Vec<u64>> {
+        let queue = &mut self.queue;
+        let mut ends = Vec::new();
+        let numbers: Vec<_> = queue
+            .segments
+            .iter()
+            .map(|segment| segment.number)
+            .collect();
+        for (index, number) in numbers.iter().enumerate() {
+            let path = queue.path(*number);
+            let file = existing_file().open(&path)?;
+            match read_start(&file, *number)? {
+                Start::After(before) if index > 0 => ends.push(before),
+                Start::After(_) => {}
+                // The process or the machine stopped while the file was created for a message.
+                Start::Unwritten
+                    if index + 1 == numbers.len()
+                        && is_zero(&file, START, file.metadata()?.len())? =>
+                {
+                    queue.segments.pop_back();
+                    queue.read.push(*number);
+                    queue.next = *number;
+                    self.is_cut = true;
+                }
+                _ => return Err(damaged(&path, "is damaged at byte 0")),
+            }
+        }
+        Ok(ends)
+    }
+
+    /// Counts the messages of one file from this offset on. `end` is where it ends; `None` if it is the last one.
+    fn count(&mut self, index: usize, from: u64, end: Option<u64>) -> io::Result<()> {
+        let queue = &mut self.queue;
+        let path = queue.path(queue.segments[index].number);
+        let file = existing_file().open(&path)?;
+        let length = file.metadata()?.len();
+        let is_last = end.is_none();
+        let end = end.unwrap_or(length);
+        if end > length || (from > end && !is_last) {
+            let what = format!("ends at byte {length}, before its last messages");
+            return Err(damaged(&path, &what));
+        }
+        // A power failure may leave the record of what was read, and not the messages.
+        self.is_cut |= from > end;
+        let (mut at, mut messages) = (from, 0);
+        queue.block.clear();
+        while at < end {
+            match look(&file, at, BLOCK, &mut queue.block, &mut queue.block_at)? {
+                Found::Message(message, size) if size as u64 <= end - at => {
+                    messages += 1;
+                    queue.bytes += record::size_of(&message);
+                    at += size as u64;
+                }
+                // The process or the machine stopped while it was written.
+                found if is_last && is_tail(&file, at, length, &found)? => {
+                    self.is_cut = true;
+                    break;
+                }
+                _ => return Err(damaged(&path, &format!("is damaged at byte {at}"))),
+            }
+        }
+        queue.messages += messages;
+        let segment = &mut queue.segments[index];
+        segment.messages = messages;
+        segment.end = at;
         Ok(())
+    }
+
+    /// Checks that nothing is missing of what was durable when a socket closed. The files before `first` were read.
+    fn check_synced(&self, first: u64) -> io::Result<()> {
+        let queue = &self.queue;
+        let synced = queue.marks.synced().filter(|(number, _)| *number >= first);
+        let last = queue.segments.back().map(|last| (last.number, last.end));
+        match (synced, last) {
+            (Some((number, end)), Some((last, at))) if last == number && at < end => {
+                let what = format!("is damaged at byte {at}");
+                Err(damaged(&queue.path(number), &what))
+            }
+            (Some(synced), last) if last < Some(synced) => {
+                Err(damaged(&queue.path(synced.0), "is missing or incomplete"))
+            }
+            _ => Ok(()),
+        }
     }
 
     /// The number of messages that are kept.
@@ -133,7 +199,7 @@ impl Left {
     pub(super) fn lacks(&self) -> Option<PathBuf> {
         let has_bytes = |segment: &Segment| {
             let length = fs::symlink_metadata(self.queue.path(segment.number));
-            length.is_ok_and(|length| length.len() > 0)
+            length.is_ok_and(|length| length.len() > START)
         };
         let is_void = self.about.is_none() && self.queue.segments.iter().any(has_bytes);
         is_void.then(|| self.queue.dir.join(about::NAME))
@@ -143,10 +209,8 @@ impl Left {
     ///
     /// # Errors
     /// The system's.
-    pub(super) fn settle(self) -> io::Result<Option<Queue>> {
-        for number in &self.read {
-            fs::remove_file(self.queue.path(*number))?;
-        }
+    pub(super) fn settle(mut self) -> io::Result<Option<Queue>> {
+        self.queue.remove_read()?;
         if self.queue.messages == 0 {
             self.queue.remove()?;
             return Ok(None);
@@ -166,6 +230,7 @@ struct Files {
     segments: Vec<u64>,
     has_about: bool,
     has_cursor: bool,
+    marks: Marks,
 }
 
 impl Files {
@@ -178,6 +243,7 @@ impl Files {
             segments: Vec::new(),
             has_about: false,
             has_cursor: false,
+            marks: Marks::default(),
         };
         for entry in fs::read_dir(dir)? {
             let entry = entry?;
@@ -186,7 +252,8 @@ impl Files {
                 _ if !entry.file_type()?.is_file() => return Err(foreign(&entry.path())),
                 Some(about::NAME) => files.has_about = true,
                 Some(cursor::NAME) => files.has_cursor = true,
-                name => match name.and_then(queue::segment_number) {
+                Some(name) if files.marks.read(name) => {}
+                name => match name.and_then(segment::number) {
                     Some(number) => files.segments.push(number),
                     None => return Err(foreign(&entry.path())),
                 },

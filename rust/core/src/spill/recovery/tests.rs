@@ -1,5 +1,7 @@
 use std::ops::Range;
 
+use zeroxide_proto::message::Message;
+
 use super::super::tests::{files, fill, message, reopen};
 use super::super::{Folder, size_of};
 use super::*;
@@ -70,4 +72,126 @@ fn zeros_up_to_the_end_are_an_interrupted_write() {
         assert_eq!((queue.messages(), is_cut), (17, true), "from {from}");
         assert!(fs::read(&path).unwrap() == whole[..third.start]);
     }
+}
+
+fn large(number: u64) -> Message {
+    Message::from(format!("{number} {}", "x".repeat(20_000)))
+}
+
+/// A kept queue of ten messages in four files, the last of which has one.
+fn four_files() -> (tempfile::TempDir, Queue) {
+    let dir = tempfile::tempdir().unwrap();
+    let mut queue = fill(dir.path(), 0);
+    for number in 0..10 {
+        queue.push(&large(number)).unwrap();
+    }
+    assert_eq!(files(dir.path()).len(), 4);
+    (dir, queue)
+}
+
+fn take(queue: &mut Queue, numbers: Range<u64>) {
+    for number in numbers {
+        assert_eq!(queue.take(1000).unwrap(), Some(large(number)));
+    }
+}
+
+#[test]
+fn a_missing_or_shortened_file_is_an_error_that_names_it() {
+    for (is_synced, lasts) in [(false, 3), (true, 4)] {
+        let (dir, mut queue) = four_files();
+        if is_synced {
+            queue.sync().unwrap();
+        }
+        drop(queue);
+        let one = START as usize + size_of(&large(0)) as usize;
+        for path in files(dir.path()).into_iter().take(lasts) {
+            let whole = fs::read(&path).unwrap();
+            fs::remove_file(&path).unwrap();
+            assert!(refused(dir.path(), &path).contains("is missing"));
+            for length in [0, START as usize, one - 1, one, whole.len() - 1] {
+                fs::write(&path, &whole[..length.min(whole.len() - 1)]).unwrap();
+                refused(dir.path(), &path);
+            }
+            fs::write(&path, &whole).unwrap();
+        }
+        take(&mut reopen(dir.path()).0, 0..10);
+    }
+}
+
+#[test]
+fn a_missing_file_that_was_read_is_accepted() {
+    let (dir, mut queue) = four_files();
+    take(&mut queue, 0..1);
+    let cursor = queue.dir.join(cursor::NAME);
+    let earlier = fs::read(&cursor).unwrap();
+    take(&mut queue, 1..4);
+    drop(queue);
+    assert_eq!(files(dir.path()).len(), 3);
+    // A power failure leaves an earlier record of what was read, and the mark.
+    fs::write(&cursor, &earlier).unwrap();
+    let mut queue = reopen(dir.path()).0;
+    take(&mut queue, 3..10);
+    assert_eq!(queue.take(1000).unwrap(), None);
+    drop(queue);
+    assert!(files(dir.path()).is_empty());
+    // The process was stopped before the folder was removed.
+    fs::write(&cursor, &earlier).unwrap();
+    let (_, contents) = Folder::open(dir.path(), "PUSH", true).unwrap();
+    assert!(contents.queues.is_empty() && contents.cut == 0);
+    assert!(!dir.path().join("queue-0").exists());
+    // Without the mark, the first file is missing.
+    let (dir, mut queue) = four_files();
+    take(&mut queue, 0..4);
+    drop(queue);
+    let mark = dir.path().join("queue-0/first-0000000001");
+    fs::remove_file(mark).unwrap();
+    fs::remove_file(&files(dir.path())[0]).unwrap();
+    refused(dir.path(), &dir.path().join("queue-0/segment-0000000001"));
+}
+
+#[test]
+fn a_file_whose_creation_was_interrupted_counts_as_one_message() {
+    for start in [vec![], vec![7; 15], vec![0; 16], vec![0; 100_000]] {
+        let (dir, queue) = four_files();
+        let path = queue.path(4);
+        drop(queue);
+        fs::write(&path, &start).unwrap();
+        let (mut queue, is_cut) = reopen(dir.path());
+        assert!(is_cut && !path.exists());
+        queue.push(&large(10)).unwrap();
+        drop(queue);
+        assert!(path.exists());
+        let (mut queue, is_cut) = reopen(dir.path());
+        assert!(!is_cut);
+        take(&mut queue, 0..11);
+    }
+}
+
+#[test]
+fn a_last_file_that_ends_before_what_was_read_counts_as_one_message() {
+    let (dir, mut queue) = four_files();
+    take(&mut queue, 0..9);
+    queue.push(&large(10)).unwrap();
+    take(&mut queue, 9..10);
+    let path = queue.path(3);
+    drop(queue);
+    fs::write(&path, &fs::read(&path).unwrap()[..1000]).unwrap();
+    let (_, contents) = Folder::open(dir.path(), "PUSH", true).unwrap();
+    assert!(contents.queues.is_empty());
+    assert_eq!(contents.cut, 1);
+}
+
+#[test]
+fn the_rest_of_a_failed_write_is_not_read() {
+    let (dir, queue) = four_files();
+    let (last, next) = (queue.path(3), queue.path(4));
+    drop(queue);
+    let mut bytes = fs::read(&last).unwrap();
+    let end = bytes.len() as u64;
+    bytes.extend([1; 30]);
+    fs::write(&last, bytes).unwrap();
+    segment::begin(&fs::File::create(next).unwrap(), 4, end).unwrap();
+    let (mut queue, is_cut) = reopen(dir.path());
+    assert!(!is_cut);
+    take(&mut queue, 0..10);
 }

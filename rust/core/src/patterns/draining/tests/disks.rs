@@ -205,6 +205,7 @@ fn kept_messages_are_durable_when_the_socket_has_closed() {
         for path in files.iter().chain([&queue, &dir]) {
             assert!(synced.contains(path), "{}: {synced:?}", path.display());
         }
-        assert_eq!(fs::read_dir(queue).unwrap().count(), files.len());
+        // And the mark of the close.
+        assert_eq!(fs::read_dir(queue).unwrap().count(), files.len() + 1);
     }
 }
