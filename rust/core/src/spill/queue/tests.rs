@@ -104,3 +104,35 @@ fn a_resting_queue_has_no_descriptors_and_continues_in_the_same_file() {
     drop(_folder);
     assert_eq!(taken(&mut reopen(dir.path())), [6, 7, 8, 9].map(message));
 }
+
+#[test]
+fn a_file_that_cannot_be_removed_goes_with_the_next_one_or_with_the_queue() {
+    for is_late in [false, true] {
+        let dir = tempfile::tempdir().unwrap();
+        let (folder, mut queue) = fill(dir.path(), 9);
+        assert_eq!(queue.take(1000).unwrap(), Some(message(0)));
+        let (path, aside) = (queue.path(0), dir.path().join("aside"));
+        fs::rename(&path, &aside).unwrap();
+        fs::create_dir(&path).unwrap();
+        let restore = || {
+            fs::remove_dir(&path).unwrap();
+            fs::rename(&aside, &path).unwrap();
+        };
+        for number in 1..6 {
+            assert_eq!(queue.take(1000).unwrap(), Some(message(number)));
+        }
+        assert!(path.exists());
+        if is_late {
+            assert_eq!(taken(&mut queue), [6, 7, 8].map(message));
+            restore();
+        } else {
+            restore();
+            assert_eq!(queue.take(1000).unwrap(), Some(message(6)));
+            assert!(!path.exists() && !queue.path(1).exists());
+        }
+        queue.remove().unwrap();
+        drop(folder);
+        let (_, contents) = Folder::open(dir.path(), OWNER, true).unwrap();
+        assert!(contents.queues.is_empty());
+    }
+}
