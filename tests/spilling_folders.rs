@@ -218,7 +218,7 @@ fn a_damaged_cursor_is_an_error_and_sends_nothing_again() {
         64,
         "written when it is made, so that a full disk has room for it"
     );
-    for damaged in [vec![0xff; 64], vec![1; 5]] {
+    for damaged in [vec![0xff; 64], vec![1; 5], vec![], vec![0; 64]] {
         fs::write(&cursor, damaged).unwrap();
         refused(&spilling(&context, Push, dir.path(), true), &cursor);
     }
@@ -227,6 +227,7 @@ fn a_damaged_cursor_is_an_error_and_sends_nothing_again() {
     // A power failure leaves this of a file that was not synced.
     for lost in [vec![], vec![0; 64]] {
         fs::write(&cursor, lost).unwrap();
+        as_if_killed(dir.path());
         let push = spilling(&context, Push, dir.path(), true);
         push.bind(&inproc_name()).unwrap();
         assert_eq!(spilled(&push), 3);

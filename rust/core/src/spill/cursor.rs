@@ -37,7 +37,8 @@ impl Cursor {
         })
     }
 
-    /// Reads the file. The position is `None` if the file system had not written the file when the machine stopped.
+    /// Reads the file. The position is `None` if it is empty or has only zeros: the file system had not written it when the
+    /// machine stopped. Once a socket has closed, it cannot be so, because it was synced then.
     ///
     /// # Errors
     /// The system's, and `InvalidData` if no position is left in the file.

@@ -68,6 +68,10 @@ impl Left {
     /// Counts the messages from this position on.
     fn recover(&mut self, position: Option<cursor::Position>) -> io::Result<()> {
         let queue = &mut self.queue;
+        if position.is_none() && queue.marks.synced().is_some() {
+            let what = "is empty, so that messages could be sent again";
+            return Err(damaged(&queue.dir.join(cursor::NAME), what));
+        }
         let marked = (queue.marks.first().unwrap_or(0), START);
         // After a power failure, the mark may be newer. Without a position, nothing was recorded as read.
         let (first, offset) = position.unwrap_or(marked).max(marked);
