@@ -150,9 +150,13 @@ fn a_folder_without_its_description_is_removed_only_if_it_holds_no_messages() {
     let queue = dir.path().join("queue-0");
     let about = queue.join("about");
     let whole = fs::read(&about).unwrap();
-    for cut in [0, 3, whole.len() - 1] {
-        fs::write(&about, &whole[..cut]).unwrap();
-        refused(&spilling(&context, Push, dir.path(), true), &about);
+    for keep in [true, false] {
+        for cut in [0, 3, whole.len() - 1] {
+            fs::write(&about, &whole[..cut]).unwrap();
+            refused(&spilling(&context, Push, dir.path(), keep), &about);
+        }
+        fs::remove_file(&about).unwrap();
+        refused(&spilling(&context, Push, dir.path(), keep), &about);
     }
     fs::write(&about, "the notes of a user\n").unwrap();
     refused(&spilling(&context, Push, dir.path(), true), &about);

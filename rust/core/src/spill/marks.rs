@@ -34,6 +34,10 @@ impl Marks {
         true
     }
 
+    pub(super) fn any(&self) -> bool {
+        self.first.is_some() || self.synced.is_some()
+    }
+
     /// The first segment that was not read to the end, if a file was removed.
     pub(super) fn first(&self) -> Option<u64> {
         self.first

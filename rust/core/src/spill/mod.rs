@@ -200,9 +200,7 @@ impl Folder {
 
     /// Checks that this socket would send the messages of a queue.
     fn check(&self, left: &Left) -> io::Result<()> {
-        if self.is_kept
-            && let Some(path) = left.lacks()
-        {
+        if let Some(path) = left.lacks(self.is_kept) {
             return Err(damaged(&path, "is missing or incomplete"));
         }
         let messages = left.messages();

@@ -21,6 +21,8 @@ pub(super) struct Left {
     queue: Queue,
     /// An incomplete message is at the end of the last file.
     is_cut: bool,
+    /// There is a file that only kept queues have.
+    was_kept: bool,
 }
 
 impl Left {
@@ -41,6 +43,7 @@ impl Left {
             about,
             queue: Queue::empty(dir, number, SEGMENT_MAX),
             is_cut: false,
+            was_kept: files.has_cursor || files.marks.any(),
         };
         let last = files.segments.last().copied();
         left.queue.next = match last.map_or(Some(0), |last| last.checked_add(1)) {
@@ -199,13 +202,15 @@ impl Left {
         self.is_cut
     }
 
-    /// The file that is missing or incomplete, although there are messages.
-    pub(super) fn lacks(&self) -> Option<PathBuf> {
+    /// The file that is missing or incomplete, although there are messages. `keeps` says whether such messages are kept if
+    /// nothing else tells.
+    pub(super) fn lacks(&self, keeps: bool) -> Option<PathBuf> {
         let has_bytes = |segment: &Segment| {
             let length = fs::symlink_metadata(self.queue.path(segment.number));
             length.is_ok_and(|length| length.len() > START)
         };
-        let is_void = self.about.is_none() && self.queue.segments.iter().any(has_bytes);
+        let is_kept = keeps || self.was_kept;
+        let is_void = is_kept && self.about.is_none() && self.queue.segments.iter().any(has_bytes);
         is_void.then(|| self.queue.dir.join(about::NAME))
     }
 
