@@ -1,9 +1,9 @@
-//! The file that says whose messages a queue has.
+//! The file that says whose messages a queue has. Its last line is the CRC-32C of the others.
 
 use std::io::{self, Read, Write};
 use std::path::Path;
 
-use super::{damaged, existing_file, new_file};
+use super::{damaged, existing_file, new_file, queue_name};
 
 pub(super) const NAME: &str = "about";
 const VERSION: &str = "zeroxide spill 3";
@@ -21,24 +21,26 @@ pub(super) struct About {
 }
 
 impl About {
-    /// Creates the file.
-    pub(super) fn create(&self, dir: &Path) -> io::Result<()> {
+    /// Creates the file for the queue with this number.
+    pub(super) fn create(&self, dir: &Path, number: u64) -> io::Result<()> {
         let mut file = new_file().open(dir.join(NAME))?;
-        file.write_all(self.text().as_bytes())
+        file.write_all(self.text(number).as_bytes())
     }
 
-    fn text(&self) -> String {
+    fn text(&self, number: u64) -> String {
         let fate = if self.is_kept { "kept" } else { "temporary" };
         let name = self.name.as_deref();
         let name = name.map_or("any peer".to_owned(), hex);
-        format!("{VERSION}\n{}\n{fate}\n{name}\n", self.owner)
+        let queue = queue_name(number);
+        let text = format!("{VERSION}\n{}\n{fate}\n{name}\n{queue}\n", self.owner);
+        format!("{text}{}\n", checksum(&text))
     }
 
-    /// Reads the file. `None` if its creation was interrupted.
+    /// Reads the file of the queue with this number. `None` if its creation was interrupted.
     ///
     /// # Errors
-    /// The system's, and `InvalidData` if the file has another content.
-    pub(super) fn read(dir: &Path) -> io::Result<Option<About>> {
+    /// The system's, and `InvalidData` if the file has another content, or is that of another queue.
+    pub(super) fn read(dir: &Path, number: u64) -> io::Result<Option<About>> {
         let path = dir.join(NAME);
         let mut text = Vec::new();
         let file = existing_file().open(&path)?;
@@ -51,7 +53,20 @@ impl About {
         let lines: Vec<_> = text.split('\n').collect();
         match lines[..] {
             [part] if !part.is_empty() && VERSION.starts_with(part) => Ok(None),
-            [VERSION, owner, fate @ ("kept" | "temporary"), name, ""] => {
+            [
+                VERSION,
+                owner,
+                fate @ ("kept" | "temporary"),
+                name,
+                queue,
+                crc,
+                "",
+            ] if crc == checksum(&text[..text.len() - crc.len() - 1]) => {
+                // Its messages would be sent twice.
+                if queue != queue_name(number) {
+                    let what = format!("is that of {queue}, so the folder is a copy");
+                    return Err(damaged(&path, &what));
+                }
                 let name = match name {
                     "any peer" => None,
                     digits => Some(unhex(digits).ok_or_else(|| damaged(&path, "is damaged"))?),
@@ -62,7 +77,7 @@ impl About {
                     name,
                 }))
             }
-            [VERSION, ..] if lines.len() < 5 => Ok(None),
+            [VERSION, ..] if lines.len() < 7 => Ok(None),
             [version, ..] if version.starts_with("zeroxide spill ") => {
                 Err(damaged(&path, "is of another version of zeroxide"))
             }
@@ -76,7 +91,14 @@ fn hex(bytes: &[u8]) -> String {
 }
 
 fn unhex(digits: &str) -> Option<Vec<u8>> {
-    let pairs = digits.as_bytes().chunks(2);
-    let byte = |pair: &[u8]| u8::from_str_radix(str::from_utf8(pair).ok()?, 16).ok();
-    pairs.map(byte).collect()
+    let digit = |digit: u8| char::from(digit).to_digit(16).map(|digit| digit as u8);
+    let byte = |pair: &[u8]| match *pair {
+        [high, low] => Some(digit(high)? << 4 | digit(low)?),
+        _ => None,
+    };
+    digits.as_bytes().chunks(2).map(byte).collect()
+}
+
+fn checksum(text: &str) -> String {
+    format!("{:08x}", crc32c::crc32c(text.as_bytes()))
 }

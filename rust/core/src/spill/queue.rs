@@ -53,7 +53,7 @@ impl Queue {
     ) -> io::Result<Queue> {
         DirBuilder::new().mode(0o700).create(&dir)?;
         let mut queue = Queue::empty(dir, number, segment_size);
-        let made = about.create(&queue.dir).and_then(|()| {
+        let made = about.create(&queue.dir, number).and_then(|()| {
             if about.is_kept {
                 queue.cursor = Some(Cursor::create(&queue.dir)?);
             }

@@ -36,7 +36,7 @@ impl Left {
         }
         let files = Files::list(&dir)?;
         let about = match files.has_about {
-            true => About::read(&dir)?,
+            true => About::read(&dir, number)?,
             false => None,
         };
         let mut left = Left {

@@ -195,3 +195,32 @@ fn the_rest_of_a_failed_write_is_not_read() {
     assert!(!is_cut);
     take(&mut queue, 0..10);
 }
+
+#[test]
+fn a_damaged_description_is_an_error_that_names_it() {
+    let (dir, path, _) = twenty();
+    let about = path.with_file_name(about::NAME);
+    let whole = fs::read(&about).unwrap();
+    for at in 0..whole.len() {
+        let mut bytes = whole.clone();
+        bytes[at] ^= 1;
+        fs::write(&about, bytes).unwrap();
+        refused(dir.path(), &about);
+    }
+    fs::write(&about, "zeroxide spill 2\nPUSH\nkept\nany peer\n").unwrap();
+    let text = refused(dir.path(), &about);
+    assert!(text.contains("is of another version"), "{text}");
+}
+
+#[test]
+fn a_copy_of_a_queue_is_refused_by_name() {
+    let (dir, path, _) = twenty();
+    let copy = dir.path().join("queue-1");
+    fs::create_dir(&copy).unwrap();
+    for entry in fs::read_dir(path.parent().unwrap()).unwrap() {
+        let path = entry.unwrap().path();
+        fs::copy(&path, copy.join(path.file_name().unwrap())).unwrap();
+    }
+    let text = refused(dir.path(), &copy.join(about::NAME));
+    assert!(text.contains("queue-1/about is that of queue-0"), "{text}");
+}
