@@ -157,6 +157,64 @@ def test_a_limited_number_of_requests_waits():
     assert commands(machine) == [given(b"worker 2", b"there is room again")]
 
 
+def test_requests_that_wait_are_limited_in_bytes():
+    machine = broker(max_requests=10_000, max_request_bytes=1 << 20)
+    for number in range(20):
+        request(machine, bytes(100_000), service=b"%d" % number)
+    assert machine.dropped == 9  # the eleventh goes beyond the limit
+    for _ in range(20):
+        request(machine, b"small")
+    assert machine.dropped == 29
+    # Those that wait do not stop a worker that is idle.
+    ready(machine, b"A", b"upper")
+    request(machine, b"1", service=b"upper")
+    assert commands(machine) == [given(b"A", b"1")]
+    # There is room again when they were given to a worker, or have expired.
+    ready(machine, b"B", b"0")
+    request(machine, b"small")
+    assert machine.dropped == 29
+    machine.handle_timeout(60_000)
+    assert machine.dropped == 40
+    for _ in range(5):
+        request(machine, bytes(200_000), now=60_000)
+    assert machine.dropped == 40
+
+
+def test_empty_parts_of_requests_count_too():
+    machine = broker(max_requests=10_000, max_request_bytes=1 << 20)
+    for _ in range(20):
+        message = MDP_0_1.write_request(b"echo", [b""] * 10_000)
+        machine.handle_message(PEERS, [b"C", *message], 0)
+    assert machine.dropped == 18
+
+
+def test_heartbeats_of_workers_do_not_visit_all_services(monkeypatch):
+    machine = broker(max_requests=10_000)
+    for number in range(1000):
+        request(machine, b"", service=b"%d" % number, now=number / 1000)
+    ready(machine, b"A")
+    visited = []
+    expire = machine._expire
+    monkeypatch.setattr(machine, "_expire", lambda *given: (visited.append(1), expire(*given)))
+    for now in range(2500, 60_000, 2500):
+        assert machine.poll_timeout() == now
+        machine.handle_message(PEERS, [b"A", *MDP_0_1.write_heartbeat()], now)
+        machine.handle_timeout(now)
+        assert commands(machine) == [(PEERS, [b"A", *MDP_0_1.write_heartbeat()])]
+    assert visited == []
+    machine.handle_timeout(60_000)
+    assert machine.dropped == 1
+
+
+def test_the_times_of_workers_that_are_gone_take_no_memory():
+    machine = broker()
+    for _ in range(1000):
+        ready(machine, b"A")
+        machine.handle_message(PEERS, [b"A", *MDP_0_1.write_disconnect()], 0)
+    assert len(machine._beats._heap) < 200
+    assert machine.poll_timeout() is None
+
+
 def test_another_worker_gets_the_request_of_a_dead_one():
     machine = broker()
     ready(machine, b"A")

@@ -8,11 +8,15 @@ from pattern_peers import commands
 from support import Background, eventually
 
 from zeroxide import ZMQError, patterns
+from zeroxide.patterns._binary_star import BinaryStarMachine
+from zeroxide.patterns._binary_star_state import PairState
+from zeroxide.patterns._freelance import FreelanceServerMachine
 from zeroxide.patterns._heartbeat import Backoff
 from zeroxide.patterns._paranoid_pirate import ParanoidQueueMachine, ParanoidWorkerMachine
 from zeroxide.patterns._retrying import LINK, RetryMachine
+from zeroxide.patterns._shotgun import ShotgunServerMachine
 from zeroxide.patterns._simple_pirate import SimpleQueueMachine, SimpleWorkerMachine
-from zeroxide.patterns._worker import MAX_REQUESTS
+from zeroxide.patterns._waiting import MAX_REQUEST_BYTES, MAX_REQUESTS
 
 pytestmark = pytest.mark.zeroxide_only
 
@@ -215,6 +219,38 @@ def test_a_limited_number_of_requests_waits_for_a_handler():
         worker.handle_reply(found, [b"reply"], 0)
         taken += 1
     assert taken == MAX_REQUESTS
+
+
+def taken_by(machine, link, request):
+    """How many requests a machine takes, each of which has 1 MiB, until it drops one or stops receiving."""
+    for count in range(MAX_REQUESTS):
+        if not machine.wants(link):
+            return count
+        machine.handle_message(link, [*request, bytes(1 << 20)], 0)
+        if machine.dropped:
+            return count
+    return MAX_REQUESTS
+
+
+@pytest.mark.parametrize(
+    ("machine", "link", "request_"),
+    [
+        (ParanoidWorkerMachine(1000, 3, Backoff(1000, 4000), 0), "queue", [b"client", b""]),
+        (FreelanceServerMachine(), "clients", [b"client", b"1"]),
+        (ShotgunServerMachine(), "clients", [b"client", b"", b"1"]),
+        (BinaryStarMachine(PairState(True, 1000, 0), None), "clients", [b"client", b""]),
+    ],
+    ids=["paranoid", "freelance", "shotgun", "binary star"],
+)
+def test_large_requests_that_wait_for_a_handler_are_limited_in_bytes(machine, link, request_):
+    if isinstance(machine, BinaryStarMachine):
+        machine.handle_message("peer", [b"2"], 0)  # the peer is a backup, so this server is active
+    most = MAX_REQUEST_BYTES >> 20
+    assert most - 1 <= taken_by(machine, link, request_) <= most
+    assert machine.poll_request() is not None
+    dropped = machine.dropped
+    machine.handle_message(link, [*request_, b"there is room again"], 0)
+    assert machine.dropped == dropped
 
 
 def test_paranoid_worker_has_no_reply_for_a_queue_that_died():

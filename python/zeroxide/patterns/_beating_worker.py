@@ -2,11 +2,11 @@
 
 import enum
 from abc import abstractmethod
-from collections import deque
 from typing import TypeVar
 
 from ._heartbeat import Backoff, Heartbeat
-from ._worker import MAX_REQUESTS, WorkerMachine
+from ._waiting import Waiting, weight
+from ._worker import WorkerMachine
 
 __all__ = ["LINK", "BeatingWorker", "Word"]
 
@@ -52,7 +52,7 @@ class BeatingWorker(WorkerMachine[R]):
         self._reconnects: float | None = None
         self._is_welcome = False
         # Requests with their clients' addresses, and the one that is being answered.
-        self._requests: deque[tuple[bytes, R]] = deque()
+        self._requests: Waiting[tuple[bytes, R]] = Waiting()
         self._current: tuple[bytes, R] | None = None
         self._start(now)
 
@@ -69,8 +69,8 @@ class BeatingWorker(WorkerMachine[R]):
                 self.handle_timeout(now)
                 return
             case (client, request):
-                if len(self._requests) < MAX_REQUESTS:
-                    self._requests.append((client, request))
+                if self._requests.has_room:
+                    self._requests.push((client, request), weight(parts))
                 else:
                     self.drop()
         self._is_welcome = True
@@ -93,10 +93,8 @@ class BeatingWorker(WorkerMachine[R]):
         return self._beat.next() if self._reconnects is None else self._reconnects
 
     def poll_request(self) -> R | None:
-        if not self._requests:
-            return None
-        self._current = self._requests.popleft()
-        return self._current[1]
+        self._current = self._requests.pop()
+        return None if self._current is None else self._current[1]
 
     def handle_reply(self, request: R, parts: list[bytes], now: float) -> None:
         if self._current is None or self._current[1] is not request:

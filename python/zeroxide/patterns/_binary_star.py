@@ -1,7 +1,6 @@
 """Binary Star: a pair of servers, of which one takes over when the other one dies."""
 
 import asyncio
-from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -12,7 +11,8 @@ from ._binary_star_state import PairState
 from ._driver import Configure, Driver, Open, addresses, clock, opener
 from ._machine import Body, as_parts
 from ._retrying import LINK, AsyncRequester, Requester, RetryMachine
-from ._worker import MAX_REQUESTS, AsyncWorkerRunner, WorkerMachine, WorkerRunner
+from ._waiting import Waiting, weight
+from ._worker import AsyncWorkerRunner, WorkerMachine, WorkerRunner
 
 __all__ = [
     "AsyncBinaryStarClient",
@@ -31,7 +31,7 @@ class BinaryStarMachine(WorkerMachine[list[bytes]]):
         self.pair = pair
         self._on_change = on_change
         self._was_active = False
-        self._requests: deque[tuple[bytes, list[bytes]]] = deque()
+        self._requests: Waiting[tuple[bytes, list[bytes]]] = Waiting()
         self._client: bytes | None = None
 
     def handle_message(self, link: str, parts: list[bytes], now: float) -> None:
@@ -40,7 +40,7 @@ class BinaryStarMachine(WorkerMachine[list[bytes]]):
         else:
             match parts:
                 case [client, b"", _, *_] if self.pair.handle_client(now):
-                    self._requests.append((client, parts[2:]))
+                    self._requests.push((client, parts[2:]), weight(parts))
                 case _:  # or of a client that has to ask the peer
                     self.drop()
         self.handle_timeout(now)
@@ -60,9 +60,9 @@ class BinaryStarMachine(WorkerMachine[list[bytes]]):
         return self.pair.speaks_at
 
     def poll_request(self) -> list[bytes] | None:
-        if not self._requests:
+        if (waiting := self._requests.pop()) is None:
             return None
-        self._client, request = self._requests.popleft()
+        self._client, request = waiting
         return request
 
     def handle_reply(self, request: list[bytes], parts: list[bytes], now: float) -> None:
@@ -70,7 +70,7 @@ class BinaryStarMachine(WorkerMachine[list[bytes]]):
             self._send("clients", self._client, b"", *parts)
 
     def wants(self, link: str) -> bool:
-        return link != "state" and (link == "peer" or len(self._requests) < MAX_REQUESTS)
+        return link != "state" and (link == "peer" or self._requests.has_room)
 
 
 def pair_links(

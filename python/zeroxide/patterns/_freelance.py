@@ -1,7 +1,6 @@
 """Freelance, model 3: clients that know which of their servers live, and ask one of these."""
 
 import asyncio
-from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -13,7 +12,8 @@ from ._asking import Asker, AskingMachine, AsyncAsker
 from ._driver import Configure, Driver, addresses, opener
 from ._heartbeat import Backoff
 from ._machine import Body, as_parts
-from ._worker import MAX_REQUESTS, AsyncWorkerRunner, WorkerMachine, WorkerRunner
+from ._waiting import Waiting, weight
+from ._worker import AsyncWorkerRunner, WorkerMachine, WorkerRunner
 
 __all__ = [
     "AsyncFreelanceClient",
@@ -127,23 +127,21 @@ class FreelanceServerMachine(WorkerMachine[list[bytes]]):
 
     def __init__(self) -> None:
         super().__init__()
-        self._requests: deque[tuple[bytes, bytes, list[bytes]]] = deque()
+        self._requests: Waiting[tuple[bytes, bytes, list[bytes]]] = Waiting()
         self._current: tuple[bytes, bytes, list[bytes]] | None = None
 
     def handle_message(self, link: str, parts: list[bytes], now: float) -> None:
         match parts:
             case [client, b"PING"]:
                 self._send("clients", client, PONG)
-            case [client, control, _, *_] if len(self._requests) < MAX_REQUESTS:
-                self._requests.append((client, control, parts[2:]))
+            case [client, control, _, *_] if self._requests.has_room:
+                self._requests.push((client, control, parts[2:]), weight(parts))
             case _:
                 self.drop()
 
     def poll_request(self) -> list[bytes] | None:
-        if not self._requests:
-            return None
-        self._current = self._requests.popleft()
-        return self._current[2]
+        self._current = self._requests.pop()
+        return None if self._current is None else self._current[2]
 
     def handle_reply(self, request: list[bytes], parts: list[bytes], now: float) -> None:
         if self._current is not None:

@@ -12,6 +12,8 @@ from ._heartbeat import Heartbeat
 from ._machine import Machine
 from ._mdp import MDP_0_1, MDP_0_2, Disconnect, Protocol, Ready, Reply
 from ._mdp import Heartbeat as Beat
+from ._schedule import Schedule
+from ._waiting import MAX_REQUEST_BYTES, weight
 
 __all__ = ["AsyncMajordomoBroker", "MajordomoBroker"]
 
@@ -31,6 +33,7 @@ class _Request:
     client: bytes
     body: list[bytes]
     expiry: float
+    size: int
     tries: int = 0
     has_partial: bool = False
 
@@ -59,21 +62,29 @@ class BrokerMachine(Machine):
         liveness: A worker that is silent for this many heartbeats is dead.
         request_ttl: How long a request waits for a worker, in ms.
         max_requests: How many requests wait at most.
+        max_request_bytes: How much memory they take. The last one may go beyond it.
     """
 
     def __init__(
-        self, heartbeat: float, liveness: int, request_ttl: float, max_requests: int
+        self,
+        heartbeat: float,
+        liveness: int,
+        request_ttl: float,
+        max_requests: int,
+        max_request_bytes: int = MAX_REQUEST_BYTES,
     ) -> None:
         super().__init__()
         self._heartbeat = heartbeat
         self._liveness = liveness
         self._request_ttl = request_ttl
         self._max_requests = max_requests
-        self._waiting = 0
+        self._max_request_bytes = max_request_bytes
+        self._waiting = self._waiting_bytes = 0
         self._services: dict[_Key, _Service] = {}
         self._workers: dict[bytes, _Worker] = {}
-        # A lower bound of what is due next: it may be early, so that messages need not look for the minimum.
-        self._due: float | None = None
+        # Lower bounds of what is due next: when a worker is looked at, and when the requests of a service are.
+        self._beats: Schedule[bytes] = Schedule()
+        self._expiries: Schedule[_Key] = Schedule()
 
     def handle_message(self, link: str, parts: list[bytes], now: float) -> None:
         match parts:
@@ -99,26 +110,33 @@ class BrokerMachine(Machine):
             self._remove(parts[0], now)
 
     def handle_timeout(self, now: float) -> None:
-        for address, worker in list(self._workers.items()):
+        for address in self._beats.pop_due(now):
+            worker = self._workers.get(address)
+            if worker is None:
+                continue  # it went with another one
             if worker.beat.is_dead(now):
                 self._remove(address, now)
-            elif worker.beat.is_due(now):
+                continue
+            if worker.beat.is_due(now):
                 worker.beat.sent(now)
                 self._send(LINK, address, *worker.protocol.write_heartbeat())
-        for key, service in list(self._services.items()):
+            self._beats.set_by(address, worker.beat.next())
+        for key in self._expiries.pop_due(now):
+            service = self._services[key]
             self._expire(service, now)
+            if service.requests:
+                self._expiries.set_by(key, service.requests[0].expiry)
             self._drop_if_unused(key)
-        beats = (worker.beat.next() for worker in self._workers.values())
-        waits = (queue.requests[0].expiry for queue in self._services.values() if queue.requests)
-        self._due = min([*beats, *waits], default=None)
 
     def handle_close(self) -> None:
         for address, worker in self._workers.items():
             self._send(LINK, address, *worker.protocol.write_disconnect())
         self._workers.clear()
+        self._beats.clear()
 
     def poll_timeout(self) -> float | None:
-        return self._due
+        dues = (self._beats.next(), self._expiries.next())
+        return min((due for due in dues if due is not None), default=None)
 
     # ---- clients
 
@@ -134,15 +152,21 @@ class BrokerMachine(Machine):
             answer = self._manage(protocol, name, body)
             reply = protocol.write_reply(name, [answer], is_final=True)
             self._send(LINK, client, *reply)
-        elif self._waiting < self._max_requests:
-            key = protocol.version, name
+            return
+        key = protocol.version, name
+        service = self._services.get(key)
+        # A request for an idle worker does not wait, and those that do must not stop it.
+        if (service is not None and service.idle) or self._has_room():
             service = self._services.setdefault(key, _Service())
-            service.requests.append(_Request(client, body, now + self._request_ttl))
-            self._waiting += 1
-            self._due_by(now + self._request_ttl)
+            expiry = now + self._request_ttl
+            service.requests.append(_Request(client, body, expiry, weight([name, client, *body])))
+            self._wait(key, service.requests[-1])
             self._dispatch(protocol, name, now)
         else:
             self.drop()
+
+    def _has_room(self) -> bool:
+        return self._waiting < self._max_requests and self._waiting_bytes < self._max_request_bytes
 
     def _manage(self, protocol: Protocol, name: bytes, body: list[bytes]) -> bytes:
         if name != b"mmi.service":
@@ -195,7 +219,7 @@ class BrokerMachine(Machine):
     def _add(self, protocol: Protocol, address: bytes, name: bytes, now: float) -> None:
         beat = Heartbeat(self._heartbeat, self._liveness)
         beat.start(now)
-        self._due_by(beat.next())
+        self._beats.set_by(address, beat.next())
         self._workers[address] = _Worker(protocol, name, beat)
         service = self._services.setdefault((protocol.version, name), _Service())
         service.workers += 1
@@ -210,6 +234,7 @@ class BrokerMachine(Machine):
     def _remove(self, address: bytes, now: float) -> None:
         """Forgets a worker. Another one gets its request, unless the client has a part of the reply."""
         worker = self._workers.pop(address)
+        self._beats.forget(address)
         key = worker.protocol.version, worker.service
         service = self._services[key]
         service.workers -= 1
@@ -221,8 +246,7 @@ class BrokerMachine(Machine):
             self.drop()
         else:
             service.requests.appendleft(request)
-            self._waiting += 1
-            self._due_by(request.expiry)
+            self._wait(key, request)
             self._dispatch(worker.protocol, worker.service, now)
         self._drop_if_unused(key)
 
@@ -235,8 +259,7 @@ class BrokerMachine(Machine):
         while service.requests and service.idle:
             address = next(iter(service.idle))
             del service.idle[address]
-            request = service.requests.popleft()
-            self._waiting -= 1
+            request = self._take(service)
             request.tries += 1
             worker = self._workers[address]
             worker.request = request
@@ -245,17 +268,25 @@ class BrokerMachine(Machine):
 
     def _expire(self, service: _Service, now: float) -> None:
         while service.requests and service.requests[0].expiry <= now:
-            service.requests.popleft()
-            self._waiting -= 1
+            self._take(service)
             self.drop()
+
+    def _wait(self, key: _Key, request: _Request) -> None:
+        self._waiting += 1
+        self._waiting_bytes += request.size
+        self._expiries.set_by(key, request.expiry)
+
+    def _take(self, service: _Service) -> _Request:
+        request = service.requests.popleft()
+        self._waiting -= 1
+        self._waiting_bytes -= request.size
+        return request
 
     def _drop_if_unused(self, key: _Key) -> None:
         service = self._services.get(key)
         if service is not None and not service.workers and not service.requests:
             del self._services[key]
-
-    def _due_by(self, time: float) -> None:
-        self._due = time if self._due is None else min(self._due, time)
+            self._expiries.forget(key)
 
 
 class _Broker:
@@ -267,6 +298,7 @@ class _Broker:
         liveness: int = 3,
         request_ttl: float = 60_000,
         max_requests: int = 10_000,
+        max_request_bytes: int = MAX_REQUEST_BYTES,
         context: Context[Any] | None = None,
         configure: Configure | None = None,
     ) -> None:
@@ -275,6 +307,7 @@ class _Broker:
             _checks.whole("liveness", liveness, 1),
             _checks.number("request_ttl", request_ttl, 1),
             _checks.whole("max_requests", max_requests, 1),
+            _checks.whole("max_request_bytes", max_request_bytes, 1),
         )
         open_socket = opener(
             context, SocketType.ROUTER, bind=endpoint, configure=configure, router_mandatory=True
@@ -305,6 +338,8 @@ class MajordomoBroker(_Broker, Runner):
         request_ttl: How long a request waits for a worker before it is dropped, in ms.
         max_requests: How many requests wait at most. Further ones are dropped, and their clients
             send them again.
+        max_request_bytes: How much memory these requests take, about. The last one may go beyond it.
+            Requests for idle workers do not wait, and always get through.
         context: The context of the socket; None for `Context.instance`.
         configure: A function that sets options, such as keys, of the socket before it binds.
 

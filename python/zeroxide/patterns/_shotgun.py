@@ -1,7 +1,6 @@
 """Freelance, model 2: a client that asks all servers at once, and takes the first reply."""
 
 import asyncio
-from collections import deque
 from collections.abc import Sequence
 from typing import Any
 
@@ -11,7 +10,8 @@ from ..context import Context
 from ._asking import Asker, AskingMachine, AsyncAsker
 from ._driver import Configure, Driver, addresses, opener
 from ._machine import Body, as_parts
-from ._worker import MAX_REQUESTS, AsyncWorkerRunner, WorkerMachine, WorkerRunner
+from ._waiting import Waiting, weight
+from ._worker import AsyncWorkerRunner, WorkerMachine, WorkerRunner
 
 __all__ = [
     "AsyncShotgunClient",
@@ -51,21 +51,19 @@ class ShotgunServerMachine(WorkerMachine[list[bytes]]):
 
     def __init__(self) -> None:
         super().__init__()
-        self._requests: deque[tuple[bytes, bytes, list[bytes]]] = deque()
+        self._requests: Waiting[tuple[bytes, bytes, list[bytes]]] = Waiting()
         self._current: tuple[bytes, bytes, list[bytes]] | None = None
 
     def handle_message(self, link: str, parts: list[bytes], now: float) -> None:
         match parts:
             case [client, b"", ticket, _, *_]:
-                self._requests.append((client, ticket, parts[3:]))
+                self._requests.push((client, ticket, parts[3:]), weight(parts))
             case _:
                 self.drop()
 
     def poll_request(self) -> list[bytes] | None:
-        if not self._requests:
-            return None
-        self._current = self._requests.popleft()
-        return self._current[2]
+        self._current = self._requests.pop()
+        return None if self._current is None else self._current[2]
 
     def handle_reply(self, request: list[bytes], parts: list[bytes], now: float) -> None:
         if self._current is not None:
@@ -73,7 +71,7 @@ class ShotgunServerMachine(WorkerMachine[list[bytes]]):
             self._send("clients", client, b"", ticket, *parts)
 
     def wants(self, link: str) -> bool:
-        return len(self._requests) < MAX_REQUESTS
+        return self._requests.has_room
 
 
 class _ShotgunClient:

@@ -11,12 +11,9 @@ from .._closing import Closing
 from ._driver import Driver, clock
 from ._machine import Body, Machine, as_parts
 
-__all__ = ["MAX_REQUESTS", "AsyncWorkerRunner", "WorkerMachine", "WorkerRunner"]
+__all__ = ["AsyncWorkerRunner", "WorkerMachine", "WorkerRunner"]
 
 R = TypeVar("R")
-
-# Requests that wait for the handler beyond these are dropped or not received.
-MAX_REQUESTS = 1000
 
 
 class WorkerMachine(Machine, Generic[R]):
