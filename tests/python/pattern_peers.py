@@ -11,6 +11,8 @@ from typing import Any
 
 from support import PATIENCE
 
+from zeroxide.patterns._machine import Reopen, Send
+
 # Runs one class of `zeroxide.patterns`. A handler answers with its name and the request. If it is to hang, it reports
 # the request and does not answer. A server of Clone reports when it has the map.
 PEER = """
@@ -107,12 +109,16 @@ class Peers:
 
 
 def commands(machine: Any) -> list[Any]:
-    """Returns the commands of a machine: messages as (link, parts), a new socket as ("reopen", link)."""
+    """Returns the commands of a machine: messages as (link, parts), a new socket as ("reopen", link), and others."""
     return list(_commands(machine))
 
 
 def _commands(machine: Any) -> Iterator[Any]:
     while (command := machine.poll_command()) is not None:
-        yield (
-            (command.link, command.parts) if hasattr(command, "parts") else ("reopen", command.link)
-        )
+        match command:
+            case Send(link, parts):
+                yield link, parts
+            case Reopen(link):
+                yield "reopen", link
+            case _:
+                yield command

@@ -1,6 +1,7 @@
 """A last value cache gives new subscribers what they missed."""
 
 import asyncio
+import time
 
 import pytest
 from pattern_peers import commands
@@ -9,7 +10,7 @@ from support import Background, synchronise
 from zeroxide import patterns
 from zeroxide.asyncio import Socket as AsyncSocket
 from zeroxide.patterns._last_value import LastValueMachine
-from zeroxide.patterns._machine import Subscribe
+from zeroxide.patterns._machine import Subscribe, ToAll
 
 pytestmark = pytest.mark.zeroxide_only
 
@@ -21,11 +22,14 @@ def update(machine, topic, value):
     assert commands(machine) == [("subscribers", [topic, value])]
 
 
-def replies(machine, topic):
+def replies(machine, topic, now=0):
     """What a new subscription causes, after the subscription itself."""
-    machine.handle_message("subscribers", [b"\x01" + topic], 0)
+    machine.handle_message("subscribers", [b"\x01" + topic], now)
     assert machine.poll_command() == Subscribe("subscribers", topic, True)
-    return [parts for _, parts in commands(machine)]
+    sent = commands(machine)
+    if sent == [ToAll("subscribers")]:
+        return []
+    return [parts for _, parts in sent]
 
 
 def test_a_subscription_gets_the_last_values_of_its_topics():
@@ -49,9 +53,116 @@ def test_an_end_of_a_subscription_is_applied_and_other_messages_are_dropped():
     machine = LastValueMachine(2)
     machine.handle_message("subscribers", [b"\x00A"], 0)
     assert machine.poll_command() == Subscribe("subscribers", b"A", False)
+    assert commands(machine) == [ToAll("subscribers")]
     for parts in ([b""], [b"\x02A"], [b"\x01A", b"more"]):
         machine.handle_message("subscribers", parts, 0)
-        assert machine.poll_command() is None
+        assert commands(machine) == [ToAll("subscribers")]
+    assert machine.dropped == 3
+
+
+def filled(topics, size=100):
+    machine = LastValueMachine(10_000)
+    for number in range(topics):
+        update(machine, b"%05d" % number, bytes(size))
+    return machine
+
+
+def repeated(machine, until):
+    """How many messages are sent again up to this time."""
+    count = 0
+    while (due := machine.poll_timeout()) is not None and due <= until:
+        machine.handle_timeout(due)
+        count += len(commands(machine))
+    return count
+
+
+def test_subscriptions_to_everything_repeat_a_limited_number_of_messages():
+    machine = filled(5000)
+    assert len(replies(machine, b"")) == 5000
+    sent = 0
+    for now in range(1, 10_001):
+        sent += repeated(machine, now)
+        # The new subscriber has one message at once.
+        sent += len(replies(machine, b"", now)) - 1
+        machine.handle_message("subscribers", [b"\x00"], now)
+        commands(machine)
+    assert 40_000 <= sent <= 55_000
+    # The last subscribers also get everything.
+    assert repeated(machine, now + 2000) == 5000
+    assert machine.poll_timeout() is None
+
+
+def test_large_messages_are_repeated_less_often():
+    machine = filled(50, 1_000_000)
+    sent = len(replies(machine, b""))
+    for now in range(10_000):
+        sent += repeated(machine, now) + len(replies(machine, b"", now)) - 1
+    assert sent <= 150
+
+
+def test_repetitions_that_wait_are_merged():
+    machine = filled(5000)
+    replies(machine, b"")
+    for prefix in (b"0000", b"001", b"00", b"0012", b"04999", b"x"):
+        assert len(replies(machine, prefix, 1)) == (prefix != b"x")
+    due = machine.poll_timeout()
+    assert due > 500
+    machine.handle_timeout(due)
+    topics = [parts[0] for _, parts in commands(machine)]
+    assert topics == [b"%05d" % number for number in range(1000)]
+
+
+def test_many_prefixes_that_wait_take_little_memory():
+    machine = filled(5000)
+    replies(machine, b"")
+    for number in range(5000):
+        update(machine, b"%05d more" % number, b"")
+        replies(machine, b"%05d" % number, 1)
+    assert len(machine._waiting) <= 1001
+    assert repeated(machine, 10_000) == 10_000
+
+
+def test_few_messages_are_repeated_at_once():
+    machine = filled(10)
+    for _ in range(90):
+        assert len(replies(machine, b"")) == 10
+
+
+def test_values_are_limited_in_bytes():
+    machine = LastValueMachine(100, 1_000_000)
+    for number in range(20):
+        update(machine, b"%02d" % number, bytes(99_000))
+    assert [topic for topic, _ in replies(machine, b"")] == [b"%d" % n for n in range(10, 20)]
+    update(machine, b"too large", bytes(2_000_000))
+    assert replies(machine, b"") == []
+    for _ in range(20):
+        update(machine, b"A", bytes(99_000))
+    update(machine, b"B", b"")
+    assert len(replies(machine, b"")) == 2
+
+
+def test_a_subscription_without_a_value_takes_no_update_from_the_others(context, zmq):
+    with patterns.LastValueCache("inproc://in", "inproc://out", context=context) as cache:
+        running = Background(cache.run)
+        publisher = context.socket(zmq.PUB)
+        publisher.connect("inproc://in")
+        first = subscriber(context, zmq, "inproc://out", b"A")
+        synchronise(publisher, first, b"A")
+        second = subscriber(context, zmq, "inproc://out", b"B")
+        synchronise(publisher, second, b"B")
+        for number in range(10):
+            if number % 2:
+                second.subscribe(b"C%d" % number)
+            else:
+                second.unsubscribe(b"C%d" % (number - 1))
+            publisher.send_multipart([b"B", b"%d" % number])
+            assert second.recv_multipart() == [b"B", b"%d" % number]
+            second.subscribe(b"D%d" % number)
+            time.sleep(0.02)  # the cache has received it
+            publisher.send_multipart([b"A", b"%d" % number])
+            assert first.recv_multipart() == [b"A", b"%d" % number]
+        cache.stop()
+        running.result()
 
 
 def subscriber(context, zmq, endpoint, topic):

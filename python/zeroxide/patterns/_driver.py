@@ -20,7 +20,7 @@ from ..context import Context
 from ..error import Again, ZMQError
 from ..poll import zmq_poll
 from ..socket import Socket
-from ._machine import Machine, Send, Subscribe
+from ._machine import Machine, Send, Subscribe, ToAll
 
 if TYPE_CHECKING:
     from ..asyncio import Poller
@@ -142,6 +142,9 @@ class Driver:
             elif isinstance(command, Subscribe):
                 option = SocketOption.SUBSCRIBE if command.is_on else SocketOption.UNSUBSCRIBE
                 self._sockets[command.link].set(option, command.topic)
+            elif isinstance(command, ToAll):
+                # Set again, it makes the socket forget the subscriber.
+                self._sockets[command.link].set(SocketOption.XPUB_MANUAL_LAST_VALUE, 1)
             else:
                 self._sockets[command.link].close(linger=0)
                 self._sockets[command.link] = self._open[command.link]()

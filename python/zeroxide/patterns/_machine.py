@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 
 from .. import _checks
 
-__all__ = ["Body", "Command", "Machine", "Reopen", "Send", "Subscribe", "as_parts"]
+__all__ = ["Body", "Command", "Machine", "Reopen", "Send", "Subscribe", "ToAll", "as_parts"]
 
 # A message of an application: one part or several.
 Body: TypeAlias = bytes | Sequence[bytes]
@@ -44,7 +44,14 @@ class Subscribe:
     is_on: bool
 
 
-Command: TypeAlias = Send | Reopen | Subscribe
+@dataclass(frozen=True, slots=True)
+class ToAll:
+    """An XPUB whose next message is for all subscribers, although it would be for the one whose message came last."""
+
+    link: str
+
+
+Command: TypeAlias = Send | Reopen | Subscribe | ToAll
 
 
 class Machine(ABC):

@@ -37,6 +37,7 @@ pub enum PatternOption {
     /// XPUB_MANUAL: the application decides about subscriptions.
     XpubManual(bool),
     /// XPUB_MANUAL_LAST_VALUE: the next message is only sent to the subscriber about which the application decided.
+    /// Set again, it makes the socket forget this subscriber, for whom there is no message.
     XpubManualLastValue(bool),
     /// SLOW_SUBSCRIBER and XPUB_NODROP: what happens when a subscriber's pipe is full.
     SlowSubscriber(SlowSubscriber),

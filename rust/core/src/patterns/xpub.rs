@@ -305,6 +305,10 @@ impl Pattern for Xpub {
             }
             PatternOption::XpubManual(on) => self.manual = *on,
             PatternOption::XpubManualLastValue(on) => {
+                if self.last_value {
+                    // There is no last value for the latest subscriber.
+                    self.last = None;
+                }
                 self.manual = *on;
                 self.last_value = *on;
             }
@@ -500,6 +504,13 @@ mod tests {
         assert_eq!(rig.dropped(DropReason::NoSubscriber), 1);
         rig.send(["A3"]).unwrap();
         assert_eq!(rig.far_recv_all(peers[1]), ["A3"]);
+        // If there is no message for the latest subscriber, the option is set again.
+        tell(&mut rig, peers[1], subscribe("C"));
+        rig.recv().unwrap();
+        rig.set(PatternOption::XpubManualLastValue(true)).unwrap();
+        rig.send(["A4"]).unwrap();
+        assert_eq!(rig.far_recv_all(peers[0]), ["A3", "A4"]);
+        assert_eq!(rig.far_recv_all(peers[1]), ["A4"]);
         rig.set(PatternOption::XpubManualLastValue(false)).unwrap();
         assert_eq!(
             rig.set(PatternOption::Subscribe(topic)),
