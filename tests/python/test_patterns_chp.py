@@ -88,8 +88,8 @@ def test_mistakes_are_named():
 # ---- the server, with a clock of the test -------------------------------------------
 
 
-def server(*, pair=None, max_keys=100):
-    return CloneServerMachine(pair, 1000, max_keys, 0)
+def server(*, pair=None, max_keys=100, max_bytes=1 << 20):
+    return CloneServerMachine(pair, 1000, max_keys, 0, max_bytes)
 
 
 def update(machine, key, value, uuid=b"", properties=b"", now=0):
@@ -128,6 +128,87 @@ def test_a_snapshot_has_a_subtree_and_the_highest_number():
         [b"C", b"KTHXBAI", number(3), b"", b"", b"/a/"],
     ]
     assert snapshot(machine, b"/c/") == [[b"C", b"KTHXBAI", number(0), b"", b"", b"/c/"]]
+
+
+def filled(keys):
+    machine = server(max_keys=keys)
+    for key in range(keys):
+        update(machine, b"/k/%05d" % key, b"value")
+    commands(machine)
+    return machine
+
+
+def slices(machine):
+    """The messages of snapshots, by the turns in which they were sent."""
+    found = [[parts for link, parts in commands(machine) if link == "snapshots"]]
+    while machine.poll_timeout() == 0:
+        machine.handle_timeout(0)
+        found.append([parts for link, parts in commands(machine) if link == "snapshots"])
+    return found
+
+
+def test_a_large_snapshot_is_sent_between_other_work():
+    machine = filled(1000)
+    machine.handle_message("snapshots", [b"C", b"ICANHAZ?", b""], 0)
+    [(_, first), *_] = commands(machine)
+    assert first[1] == b"/k/00000"
+    # Updates are published at once, and the snapshot is that of its beginning.
+    for key, value in ((b"/k/00999", b"new"), (b"/k/00998", b""), (b"/l", b"more")):
+        update(machine, key, value)
+        assert [value for _, _, value in published(machine)] == [value]
+    rest = slices(machine)
+    assert all(len(parts) <= 201 for parts in rest)
+    *entries, last = [parts for turn in rest for parts in turn]
+    assert [parts[1] for parts in entries] == [b"/k/%05d" % key for key in range(200, 1000)]
+    assert entries[-1][2:] == [number(1000), b"", b"", b"value"]
+    assert last == [b"C", b"KTHXBAI", number(1000), b"", b"", b""]
+
+
+def test_requests_of_one_client_for_snapshots_replace_each_other():
+    machine = filled(1000)
+    for _ in range(50):
+        machine.handle_message("snapshots", [b"C", b"ICANHAZ?", b""], 0)
+    machine.handle_message("snapshots", [b"D", b"ICANHAZ?", b"/k/00001"], 0)
+    machine.handle_message("snapshots", [b"C", b"ICANHAZ?", b"/k/00002"], 0)
+    ends = [parts for turn in slices(machine) for parts in turn if parts[1] == b"KTHXBAI"]
+    assert [(parts[0], parts[5]) for parts in ends] == [
+        (b"C", b""),
+        (b"C", b"/k/00002"),
+        (b"D", b"/k/00001"),
+    ]
+
+
+def test_clients_that_wait_for_a_snapshot_have_a_bound():
+    machine = filled(1000)
+    for client in range(10_005):
+        machine.handle_message("snapshots", [b"%d" % client, b"ICANHAZ?", b""], 0)
+    assert machine.dropped == 4  # one is served
+    machine.handle_message("snapshots", [b"1", b"ICANHAZ?", b"/" * 5000], 0)
+    assert machine.dropped == 5
+
+
+def test_values_are_limited_in_bytes():
+    machine = server(max_bytes=1000)
+    for key in range(12):
+        update(machine, b"%02d" % key, bytes(98))
+    assert machine.dropped == 2
+    update(machine, b"00", bytes(99))
+    assert machine.dropped == 3
+    update(machine, b"00", b"small")
+    update(machine, b"01", b"")
+    update(machine, b"20", bytes(150))
+    assert machine.dropped == 3
+    assert machine._bytes == sum(entry.size for entry in machine._map.values()) <= 1000
+
+
+def test_updates_that_are_not_published_yet_are_limited_in_bytes():
+    machine = server(pair=PairState(False, 1000, 0), max_bytes=1000)
+    machine.handle_message("peer", [ACTIVE], 0)
+    for key in range(12):
+        update(machine, b"%02d" % key, bytes(98), uuid=b"%016d" % key)
+        update(machine, b"%02d" % key, bytes(98), uuid=b"%016d" % key)
+    assert machine.dropped == 2
+    assert len(machine._pending) == 10
 
 
 def test_a_value_with_a_time_to_live_ends():

@@ -51,6 +51,11 @@ class Entry:
         return None
 
     @property
+    def size(self) -> int:
+        """How much memory the entry takes, about."""
+        return len(self.key) + len(self.properties) + len(self.value)
+
+    @property
     def ttl(self) -> float | None:
         """The seconds that the value lives, or None if it has no end."""
         for line in self.properties.split(b"\n"):

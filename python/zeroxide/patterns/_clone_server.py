@@ -10,9 +10,10 @@ from ..constants import SocketType
 from ..context import Context
 from ._binary_star import pair_links
 from ._binary_star_state import PairState
-from ._chp import HUGZ, ICANHAZ, KTHXBAI, Entry, hugz, kthxbai, three_endpoints
+from ._chp import HUGZ, ICANHAZ, KTHXBAI, Entry, hugz, three_endpoints
 from ._driver import AsyncRunner, Configure, Driver, Runner, clock, opener
 from ._machine import Machine
+from ._snapshots import Snapshots
 
 __all__ = ["AsyncCloneServer", "CloneServer"]
 
@@ -22,6 +23,9 @@ _MIRROR = b"ICANHAZ!"
 
 # How many UUIDs of updates are remembered, to drop an update that arrives again.
 _REMEMBERED = 10_000
+
+# The memory for values by default.
+_MAX_BYTES = 64 << 20
 
 # An update that a living peer has not published for this many heartbeats will not be published.
 _FORGOTTEN = 5
@@ -34,23 +38,36 @@ class CloneServerMachine(Machine):
         pair: The state of the pair, or None for a server without a peer.
         heartbeat: How often HUGZ is sent while there are no updates, in ms.
         max_keys: How many keys there may be.
+        now: The time.
+        max_bytes: How many bytes keys, properties and values may have.
     """
 
-    def __init__(self, pair: PairState | None, heartbeat: float, max_keys: int, now: float) -> None:
+    def __init__(
+        self,
+        pair: PairState | None,
+        heartbeat: float,
+        max_keys: int,
+        now: float,
+        max_bytes: int = _MAX_BYTES,
+    ) -> None:
         super().__init__()
         self._pair = pair
         self._heartbeat = heartbeat
         self._forgotten = heartbeat * _FORGOTTEN
         self._max_keys = max_keys
+        self._max_bytes = max_bytes
         self._is_active = pair is None
         self._sequence = 0
         self._map: dict[bytes, Entry] = {}
+        self._bytes = 0
+        self._snapshots = Snapshots()
         # When values with a time to live end: a heap of times, keys and sequence numbers.
         self._ends: list[tuple[float, bytes, int]] = []
         # The UUIDs of updates in the map, the newest last.
         self._seen: OrderedDict[bytes, None] = OrderedDict()
         # Updates of clients that the active server has not published yet, by UUID.
         self._pending: OrderedDict[bytes, tuple[Entry, float]] = OrderedDict()
+        self._pending_bytes = 0
         # The map of the active server as far as it has arrived, and its updates meanwhile.
         self._mirror: dict[bytes, Entry] | None = None
         self._held: list[Entry] = []
@@ -99,8 +116,11 @@ class CloneServerMachine(Machine):
         if now >= self._hugz_at:
             self._hugz_at = now + self._heartbeat
             self._send("publisher", *hugz())
+        self._send_slice()
 
     def poll_timeout(self) -> float | None:
+        if self._snapshots.is_busy:
+            return 0.0
         due = [self._hugz_at]
         if self._pair is not None:
             due.append(self._pair.speaks_at)
@@ -117,21 +137,22 @@ class CloneServerMachine(Machine):
             case [client, word, subtree] if word == ICANHAZ:
                 if self._pair is None or self._pair.handle_client(now):
                     self._follow_pair(now)
-                    self._send_snapshot(client, subtree)
+                    self._ask_for_snapshot(client, subtree)
             case [peer, word] if word == _MIRROR and self._is_active:
-                for entry in self._map.values():
-                    self._send("snapshots", peer, *entry.frames())
-                self._send("snapshots", peer, *kthxbai(self._sequence, b""))
+                self._ask_for_snapshot(peer, None)
             case _:
                 self.drop()
 
-    def _send_snapshot(self, client: bytes, subtree: bytes) -> None:
-        highest = 0
-        for entry in self._map.values():
-            if entry.key.startswith(subtree):
-                highest = max(highest, entry.sequence)
-                self._send("snapshots", client, *entry.synced().frames())
-        self._send("snapshots", client, *kthxbai(highest, subtree))
+    def _ask_for_snapshot(self, client: bytes, subtree: bytes | None) -> None:
+        was_busy = self._snapshots.is_busy
+        if not self._snapshots.ask(client, subtree):
+            self.drop()
+        elif not was_busy:
+            self._send_slice()
+
+    def _send_slice(self) -> None:
+        for parts in self._snapshots.send(self._map.values(), self._sequence):
+            self._send("snapshots", *parts)
 
     def _on_update(self, entry: Entry, now: float) -> None:
         if entry.key in (HUGZ, KTHXBAI) or (entry.uuid and entry.uuid in self._seen):
@@ -139,16 +160,33 @@ class CloneServerMachine(Machine):
         if self._is_active:
             self._apply(entry, now)
         elif entry.uuid:
+            if (known := self._pending.get(entry.uuid)) is not None:
+                self._pending_bytes -= known[0].size
             self._pending[entry.uuid] = entry, now
-            if len(self._pending) > _REMEMBERED:
-                self._pending.popitem(last=False)
+            self._pending_bytes += entry.size
+            while len(self._pending) > _REMEMBERED or self._pending_bytes > self._max_bytes:
+                self._forget_pending(next(iter(self._pending)))
                 self.drop()
 
+    def _forget_pending(self, uuid: bytes) -> None:
+        if (known := self._pending.pop(uuid, None)) is not None:
+            self._pending_bytes -= known[0].size
+
     def _apply(self, entry: Entry, now: float) -> None:
-        if entry.key in self._map or len(self._map) < self._max_keys or not entry.value:
+        if self._has_room(entry):
             self._publish(entry, now)
         else:
             self.drop()
+
+    def _has_room(self, entry: Entry) -> bool:
+        if not entry.value:
+            return True
+        known = self._map.get(entry.key)
+        if known is None:
+            is_fine, before = len(self._map) < self._max_keys, 0
+        else:
+            is_fine, before = True, known.size
+        return is_fine and self._bytes - before + entry.size <= self._max_bytes
 
     def _publish(self, entry: Entry, now: float) -> None:
         self._sequence += 1
@@ -162,18 +200,22 @@ class CloneServerMachine(Machine):
             self._seen[entry.uuid] = None
             if len(self._seen) > _REMEMBERED:
                 self._seen.popitem(last=False)
+        if (known := self._map.get(entry.key)) is not None:
+            self._bytes -= known.size
         if not entry.value:
             self._map.pop(entry.key, None)
             return
         self._map[entry.key] = entry
+        self._bytes += entry.size
         ttl = entry.ttl
         if ttl is not None:
             heapq.heappush(self._ends, (now + ttl * 1000, entry.key, entry.sequence))
             if len(self._ends) > 2 * len(self._map) + 100:
                 # Values that were replaced before their end.
-                known = self._map
                 self._ends = [
-                    end for end in self._ends if (e := known.get(end[1])) and e.sequence == end[2]
+                    (time, key, sequence)
+                    for time, key, sequence in self._ends
+                    if (kept := self._map.get(key)) and kept.sequence == sequence
                 ]
                 heapq.heapify(self._ends)
 
@@ -189,7 +231,9 @@ class CloneServerMachine(Machine):
             self._become_active(now)
         elif not self._pair.is_active and self._is_active:
             self._is_active = False
+            self._snapshots.clear()
             self._pending.clear()
+            self._pending_bytes = 0
         if self._asks_at is None and not self._is_active and self._mirror is None:
             self._ask(now)
 
@@ -199,6 +243,7 @@ class CloneServerMachine(Machine):
         self._asks_at = self._mirror = None
         self._held.clear()
         pending, self._pending = self._pending, OrderedDict()
+        self._pending_bytes = 0
         for entry, _ in pending.values():
             if entry.uuid not in self._seen:
                 self._apply(entry, now)
@@ -224,6 +269,7 @@ class CloneServerMachine(Machine):
         self._sequence = entry.sequence
         self._ends.clear()
         entries, self._map = self._mirror, {}
+        self._bytes = 0
         for known in entries.values():
             self._store(known, now)
         held, self._held = self._held, []
@@ -234,7 +280,7 @@ class CloneServerMachine(Machine):
         """Takes an update of the active server, or a sign that it lives."""
         while self._pending and next(iter(self._pending.values()))[1] < now - self._forgotten:
             # The active server had the time to publish it: it was before the map of the peer arrived, or was refused.
-            self._pending.popitem(last=False)
+            self._forget_pending(next(iter(self._pending)))
         if entry.key == HUGZ:
             return
         if self._asks_at is not None:
@@ -244,7 +290,7 @@ class CloneServerMachine(Machine):
             if entry.sequence > self._sequence:
                 self._ask(now)  # updates are missing
             return
-        self._pending.pop(entry.uuid, None)
+        self._forget_pending(entry.uuid)
         self._sequence = entry.sequence
         self._store(entry, now)
 
@@ -266,11 +312,13 @@ class _CloneServer:
         remote: str | None = None,
         heartbeat: float = 1000,
         max_keys: int = 100_000,
+        max_bytes: int = _MAX_BYTES,
         context: Context[Any] | None = None,
         configure: Configure | None = None,
     ) -> None:
         heartbeat = _checks.number("heartbeat", heartbeat, 1)
         max_keys = _checks.whole("max_keys", max_keys, 1)
+        max_bytes = _checks.whole("max_bytes", max_bytes, 1)
         if (peer is None) != (local is None) or (peer is None) != (remote is None):
             raise ValueError("a server of a pair needs peer, local and remote")
         snapshots, publisher, collector = three_endpoints(_checks.address(endpoint))
@@ -305,7 +353,7 @@ class _CloneServer:
         links["snapshots"] = opener(
             context, SocketType.ROUTER, bind=snapshots, configure=configure, sndhwm=room
         )
-        self._machine = CloneServerMachine(self._pair, heartbeat, max_keys, clock())
+        self._machine = CloneServerMachine(self._pair, heartbeat, max_keys, clock(), max_bytes)
         self._driver = Driver(self._machine, links)
 
     @property
@@ -335,6 +383,8 @@ class CloneServer(_CloneServer, Runner):
         remote: Where the peer binds: its `local`.
         heartbeat: How often the server shows that it lives, in ms.
         max_keys: How many keys there may be. Further ones are dropped.
+        max_bytes: How many bytes the keys, values and properties may have. An update that exceeds
+            this is dropped.
         context: The context of the sockets; None for `Context.instance`.
         configure: A function that sets options, such as keys, of each socket before it binds or
             connects.
