@@ -431,6 +431,29 @@ def test_forged_beacons_do_not_keep_real_peers_out() -> None:
     assert station.names() == {"n2"}
 
 
+def test_forged_beacons_open_a_limited_number_of_sockets() -> None:
+    network, station = lonely(max_peers=10_000)
+    opened = set()
+    for number in range(20_000):
+        beacon = write_beacon(uuid.UUID(int=1000 + number), 1 + number)
+        station.machine.handle_beacon(beacon, "10.0.0.66", network.now)
+        if number % 2000 == 0:
+            network.settle()
+            assert len(station.mailboxes) <= 100
+            opened.update(station.mailboxes)
+            network.run(1000)
+    assert len(opened) <= 1100
+    assert station.machine.dropped > 18_000
+    # Real nodes that hear this one say hello. Those that gossip announces have a place, too.
+    network.add()
+    network.run(1000)
+    assert station.names() == {"n2"}
+    announced = uuid.UUID(int=7)
+    station.machine.handle_announcement(announced.hex.upper(), "tcp://10.0.0.7:1", network.now)
+    network.settle()
+    assert announced in station.mailboxes
+
+
 def test_peers_that_said_hello_are_not_forgotten_for_others() -> None:
     network, station = lonely(max_peers=2)
     for _ in range(4):

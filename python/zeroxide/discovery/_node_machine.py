@@ -43,6 +43,9 @@ _RETRIES = 10
 # Endpoints that are remembered from gossip, at most.
 _MAX_ANNOUNCED = 10_000
 
+# Nodes from beacons that have not said hello, at most. A beacon is easy to forge, and each costs a socket.
+_MAX_GREETED = 100
+
 _SEQUENCE = 1 << 16
 _STATUS = 1 << 8
 
@@ -244,7 +247,8 @@ class NodeMachine:
                 if node in self._peers:
                     self._remove(self._peers[node], "goodbye")
             case node, port:
-                if self._require(node, f"tcp://{host}:{port}", now) is None:
+                has_place = node in self._peers or self._makes_place(now)
+                if not has_place or self._require(node, f"tcp://{host}:{port}", now) is None:
                     self.dropped += 1
 
     def handle_announcement(self, key: str, value: str, now: float) -> None:
@@ -375,6 +379,22 @@ class NodeMachine:
             ),
         )
         return peer
+
+    def _makes_place(self, now: float) -> bool:
+        """Returns whether there is a place for a node that has only sent a beacon, which it repeats.
+
+        The oldest such node gives its place up if it had the time of a beacon to say hello.
+        """
+        greeted = [
+            peer
+            for node, peer in self._peers.items()
+            if not (peer.is_ready or node in self._announced)
+        ]
+        if len(greeted) >= _MAX_GREETED:
+            if now - greeted[0].heard < self._timing.interval:
+                return False
+            self._remove(greeted[0], "expired")
+        return True
 
     def _make_room(self) -> bool:
         """Forgets the oldest node that has not said hello: a beacon is easy to forge."""
