@@ -495,6 +495,9 @@ class Client(_native.Client, Closing):
     def stats(self) -> "CollectorStats":
         """Returns the collector's counters.
 
+        If it is asked very often, by this client and others, the collector repeats its last answer, so that
+        answers take little of its time. Such numbers are about a second old at most.
+
         Returns:
             A dict with the counters: see `CollectorStats`.
 

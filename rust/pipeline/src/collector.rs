@@ -22,6 +22,7 @@ mod ahead;
 mod commit;
 mod config;
 mod describe;
+mod described;
 mod door;
 mod exposure;
 mod fetch;
@@ -62,6 +63,7 @@ pub use crate::collector::access::{Grant, Grants, Role};
 use crate::collector::ahead::Ahead;
 use crate::collector::commit::Commits;
 pub use crate::collector::config::{Config, Framing, Plain, Security};
+use crate::collector::described::Described;
 use crate::collector::door::Door;
 use crate::collector::fetch::Fetcher;
 use crate::collector::followers::Followers;
@@ -248,6 +250,7 @@ impl Collector {
             started: Instant::now(),
             plain_too_large: 0,
             door,
+            described: Described::new(Instant::now()),
         };
         let thread = thread::Builder::new().name("collector".to_owned());
         let thread = thread.spawn(move || server.run())?;

@@ -240,7 +240,7 @@ pub enum Request {
         /// The attempts, at most [`ATTEMPTS_MAX`]; empty = the whole batch.
         attempts: Vec<Attempt>,
     },
-    /// Requests counters.
+    /// Requests counters. If there are many requests, the answer may be an earlier one, which is about a second old at most.
     Stats,
     /// Requests the limits for batches.
     Limits,

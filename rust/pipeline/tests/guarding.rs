@@ -2,6 +2,7 @@
 
 mod peer;
 
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::time::Duration;
 
@@ -86,6 +87,32 @@ fn batches_and_sessions_have_limits() {
     );
     assert_eq!(peer.append("a", 1, 0, &["small"]), (0, Some(0)));
     assert_eq!(peer.stat("too-many"), 1);
+}
+
+#[test]
+fn a_flood_of_requests_for_counters_takes_little_of_the_collectors_time() {
+    let (_dir, collector) = collector();
+    let mut flooding = Peer::of(&collector);
+    let names = 100_000;
+    for name in 0..names {
+        flooding.send(hello(&format!("p{name}"), 1));
+    }
+    for _ in 0..names {
+        flooding.recv();
+    }
+    // Each description would be another one, because the number of greetings changes.
+    let count: usize = 3000;
+    for epoch in 1..=count {
+        flooding.send(hello("p", epoch as u64));
+        flooding.send(Request::Stats);
+    }
+    let mut texts = BTreeSet::new();
+    for _ in 0..2 * count {
+        if let (_, Reply::Stats { json }) = flooding.recv() {
+            texts.insert(json);
+        }
+    }
+    assert!(texts.len() < count / 2, "{} descriptions", texts.len());
 }
 
 #[test]

@@ -4,7 +4,9 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Instant;
 
+use bytes::Bytes;
 use zeroxide::{DropReason, Socket};
 use zeroxide_log::disk;
 
@@ -98,6 +100,16 @@ impl Server {
             self.writer.topics().write(json);
             self.door.write(json);
             self.stats.write(json);
+        })
+    }
+
+    /// The same for a peer: it may have been made a moment ago.
+    pub fn description(&mut self) -> Bytes {
+        let began = Instant::now();
+        self.described.get(began).unwrap_or_else(|| {
+            let text = Bytes::from(self.describe());
+            self.described.keep(text.clone(), began, Instant::now());
+            text
         })
     }
 

@@ -10,6 +10,7 @@ use zeroxide_log::Reader;
 
 use crate::collector::access::{Access, Client};
 use crate::collector::config::Config;
+use crate::collector::described::Described;
 use crate::collector::door::Door;
 use crate::collector::fetch::{self, Fetcher};
 use crate::collector::followers::Followers;
@@ -60,6 +61,7 @@ pub(super) struct Server {
     /// Messages of plain peers that were too large to be received.
     pub plain_too_large: u64,
     pub door: Door,
+    pub described: Described,
 }
 
 /// The stages of ending.
@@ -421,7 +423,7 @@ impl Server {
                 self.outbox.say(&asked, Reply::Limits { max_batch_bytes });
             }
             Request::Stats => {
-                let json = self.describe().into();
+                let json = self.description();
                 self.outbox.say(&asked, Reply::Stats { json });
             }
         }

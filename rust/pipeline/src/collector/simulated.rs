@@ -14,6 +14,7 @@ use crate::collector::CollectorError;
 use crate::collector::ahead::Ahead;
 use crate::collector::commit::Commits;
 use crate::collector::config::Config;
+use crate::collector::described::Described;
 use crate::collector::door::Door;
 use crate::collector::fetch::Fetcher;
 use crate::collector::followers::Followers;
@@ -173,6 +174,7 @@ impl Served {
             started: Instant::now(),
             plain_too_large: 0,
             door: Door::new([].into_iter())?,
+            described: Described::new(Instant::now()),
         };
         Ok(Served {
             server,
