@@ -42,6 +42,7 @@ ROWS = {
     "socket.send_string('x', encoding=5)": "encoding takes the name of an encoding such as 'utf-8',"
     " not 5",
     "socket.set(zmq.LINGER, HUGE)": "Invalid argument: LINGER cannot hold 1180591620717411303424",
+    "socket.set(zmq.MAXMSGSIZE, 1 << 63)": "Invalid argument: MAXMSGSIZE cannot hold 9223372036854775808",
     "socket.set(HUGE, 1)": "Invalid argument: an option is a number such as zmq.LINGER, not"
     " 1180591620717411303424",
     "poller.register('tcp://x:1')": "a poller takes a socket, a descriptor or an object with"

@@ -212,6 +212,10 @@ def test_a_full_disk(zmq, context, directory, small_disk, keep):
                     push.send(b"%d" % sent + b"." * size, zmq.NOBLOCK)
                     sent += 1
             assert caught.value.errno == errno.ENOSPC
+        push.send(b"a part", zmq.SNDMORE)
+        with pytest.raises(zmq.ZMQError, match="begin again with the first part") as caught:
+            push.send(b"the last part")
+        assert caught.value.errno == errno.ENOSPC
         assert push.stats()["spilled"] == sent > 10
         # Nothing that was accepted is lost, and the socket goes on when there is room.
         with context.socket(zmq.PULL) as pull:

@@ -37,13 +37,23 @@ pub(crate) fn finish(begun: Option<Begun>) {
     }
 }
 
+/// The consequence for a message of which parts were sent before.
+const LOST: &str =
+    "the parts sent before with SNDMORE are discarded; begin again with the first part";
+
+/// The error of a message that is given up, which says whether parts are lost with it.
+pub(crate) fn failed(begun: Option<&Begun>, error: Error) -> Error {
+    match (begun, error.context()) {
+        (None, _) => error,
+        (Some(_), None) => Error::with(error.kind(), LOST),
+        (Some(_), Some(context)) => Error::with(error.kind(), format!("{context}; {LOST}")),
+    }
+}
+
 /// Gives up the message. Returns the exception for a lack of room: `error`, unless parts are lost.
 pub(crate) fn give_up(begun: Option<Begun>, error: impl FnOnce() -> PyErr) -> PyErr {
     match begun {
-        Some(_) => raise(Error::with(
-            ErrorKind::Again,
-            "the parts sent before with SNDMORE are discarded; begin again with the first part",
-        )),
+        Some(_) => raise(Error::with(ErrorKind::Again, LOST)),
         None => error(),
     }
 }

@@ -78,6 +78,7 @@ impl About {
                 }))
             }
             [VERSION, ..] if lines.len() < 7 => Ok(None),
+            [VERSION, ..] => Err(damaged(&path, "is damaged")),
             [version, ..] if version.starts_with("zeroxide spill ") => {
                 Err(damaged(&path, "is of another version of zeroxide"))
             }

@@ -85,7 +85,7 @@ impl Left {
             queue.read.push(segment.number);
         }
         let missing = match queue.segments.is_empty() {
-            true => (offset > START).then_some(first),
+            true => ((first, offset) != marked).then_some(first),
             false => {
                 let mut expected = queue.segments.iter().zip(first..);
                 let gap = expected.find(|(segment, number)| segment.number != *number);

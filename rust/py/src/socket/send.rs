@@ -411,7 +411,7 @@ impl Socket {
         };
         let begun = Begun::of(core, &message);
         if error.kind() != ErrorKind::Again {
-            return Err(raise(error));
+            return Err(raise(begun::failed(begun.as_ref(), error)));
         }
         if flags & DONTWAIT != 0 {
             return Err(begun::give_up(begun, || not_now(py, Direction::Send)));

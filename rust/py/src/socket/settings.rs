@@ -97,10 +97,12 @@ impl Socket {
                 Err(_) => return Err(another_type(row, value)?),
             }
         } else {
+            // An option that does not exist gets the error about that, whatever the value.
+            let is_signed = row.is_some_and(|row| row.kind != OptionKind::Uint64);
             match (value.extract::<i64>(), value.extract::<u64>()) {
                 (Ok(number), _) => Value::Int(number),
                 // AFFINITY is unsigned and travels as its bit pattern.
-                (_, Ok(number)) => Value::Int(number.cast_signed()),
+                (_, Ok(number)) if !is_signed => Value::Int(number.cast_signed()),
                 _ if value.is_instance_of::<PyInt>() => {
                     let name = row.map_or("an option", |row| row.name);
                     let text = format!("{name} cannot hold {}", buffer::shown(value)?);
