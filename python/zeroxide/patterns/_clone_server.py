@@ -25,7 +25,7 @@ _MIRROR = b"ICANHAZ!"
 _REMEMBERED = 10_000
 
 # The memory for values by default.
-_MAX_BYTES = 64 << 20
+_MAX_BYTES = 256 << 20
 
 # An update that a living peer has not published for this many heartbeats will not be published.
 _FORGOTTEN = 5

@@ -15,7 +15,7 @@ __all__ = ["AsyncLastValueCache", "LastValueCache"]
 _ROOM = 1000
 
 # The memory for values by default.
-_MAX_BYTES = 64 << 20
+_MAX_BYTES = 256 << 20
 
 # The time in ms that has to pass for each message that is sent again, and for each of its bytes: a subscription of three bytes
 # repeats the whole cache to all who want everything.
