@@ -12,8 +12,8 @@ use super::tree::{Place, Tree, VALUE_MAX};
 pub struct SubscriberTable<K> {
     /// The value of a topic encodes its subscribers, see [`Wanted`].
     tree: Tree,
-    /// The subscribers of topics with two or more, sorted.
-    groups: Slab<Vec<u32>>,
+    /// The subscribers of topics with two or more.
+    groups: Slab<Group>,
     peers: Vec<Peer<K>>,
     numbers: HashMap<K, u32>,
     vacant: Vec<u32>,
@@ -53,16 +53,36 @@ struct Peer<K> {
     topics: PeerTopics,
 }
 
-/// The nodes of the tree that have topics of a peer, for its removal.
+/// The places of a peer's topics, for its removal: the nodes of the tree that have topics of this peer alone, and its groups.
 ///
-/// A node without any of its topics stays listed until the list has doubled, because that is much cheaper than finding
-/// it. A node may be listed twice.
+/// A group knows its node. So when a topic with many subscribers moves to another node, which one topic more can cause,
+/// no list changes.
+///
+/// A place without any of its topics stays listed until the list has doubled, because that is much cheaper than finding
+/// it. A place may be listed twice.
 #[derive(Default)]
 struct PeerTopics {
-    nodes: Vec<u32>,
+    /// Packed [`Listed`] places.
+    places: Vec<u32>,
     /// The number of the peer's topics, and their total length in bytes.
     len: usize,
     bytes: usize,
+}
+
+/// The subscribers of a topic with two or more.
+#[derive(Default)]
+struct Group {
+    /// Their numbers, sorted.
+    members: Vec<u32>,
+    /// The node of the tree that has the topic.
+    node: u32,
+}
+
+/// Where topics of a peer are.
+#[derive(Clone, Copy)]
+enum Listed {
+    Node(u32),
+    Group(u32),
 }
 
 /// The subscribers of a topic, packed into the tree's values.
@@ -91,21 +111,27 @@ impl<K: Copy + Eq + Hash> SubscriberTable<K> {
         let number = self.number(peer);
         let (place, old) = self.tree.insert(topic, Wanted::By(number).pack());
         self.follow();
+        let mut listed = Listed::Node(place.node);
         let added = match Wanted::unpack(old) {
             None => Added::FirstOfTopic,
             Some(Wanted::By(other)) if other == number => Added::Duplicate,
             Some(Wanted::By(other)) => {
-                let both = vec![other.min(number), other.max(number)];
-                let group = Wanted::ByGroup(self.groups.insert(both));
-                self.tree.set_value(place, group.pack());
+                let group = self.groups.insert(Group {
+                    members: vec![other.min(number), other.max(number)],
+                    node: place.node,
+                });
+                self.tree.set_value(place, Wanted::ByGroup(group).pack());
+                listed = Listed::Group(group);
+                self.list(other, listed);
                 Added::FirstOfPeer
             }
-            Some(Wanted::ByGroup(group)) => {
-                let group = self.groups.item_mut(group);
-                match group.binary_search(&number) {
+            Some(Wanted::ByGroup(id)) => {
+                listed = Listed::Group(id);
+                let members = &mut self.groups.item_mut(id).members;
+                match members.binary_search(&number) {
                     Ok(_) => Added::Duplicate,
                     Err(at) => {
-                        group.insert(at, number);
+                        members.insert(at, number);
                         Added::FirstOfPeer
                     }
                 }
@@ -117,7 +143,7 @@ impl<K: Copy + Eq + Hash> SubscriberTable<K> {
             topics.bytes += topic.len();
             self.len += 1;
             self.bytes += topic.len();
-            self.list(number, place.node);
+            self.list(number, listed);
         }
         added
     }
@@ -147,7 +173,7 @@ impl<K: Copy + Eq + Hash> SubscriberTable<K> {
         if topics.len == 0 {
             self.forget(peer, number);
         } else {
-            topics.tidy(|node| wants_any(&self.tree, &self.groups, node, number));
+            topics.tidy(|place| is_at(&self.tree, &self.groups, place, number));
         }
         dropped
     }
@@ -162,12 +188,22 @@ impl<K: Copy + Eq + Hash> SubscriberTable<K> {
         let mut topic = Vec::new();
         loop {
             // The rest of a node may move into another one, which is then listed.
-            let nodes = std::mem::take(&mut self.peers[number as usize].topics.nodes);
-            if nodes.is_empty() {
+            let places = std::mem::take(&mut self.peers[number as usize].topics.places);
+            if places.is_empty() {
                 break;
             }
-            for node in sorted(nodes) {
-                self.withdraw_all(node, number, &mut topic, &mut unwanted);
+            for place in sorted(places) {
+                match Listed::unpack(place) {
+                    Listed::Node(node) => {
+                        self.withdraw_all(node, number, &mut topic, &mut unwanted);
+                    }
+                    // Its topic may move to another node while those before it are removed.
+                    Listed::Group(id) => {
+                        while let Some(group) = self.groups.get(id).filter(|it| it.has(number)) {
+                            self.withdraw_all(group.node, number, &mut topic, &mut unwanted);
+                        }
+                    }
+                }
             }
         }
         self.forget(peer, number);
@@ -179,7 +215,12 @@ impl<K: Copy + Eq + Hash> SubscriberTable<K> {
             return;
         };
         let mut topic = Vec::new();
-        for node in sorted(self.peers[number as usize].topics.nodes.clone()) {
+        let places = self.peers[number as usize].topics.places.iter();
+        let nodes = places.filter_map(|&place| match Listed::unpack(place) {
+            Listed::Node(node) => Some(node),
+            Listed::Group(group) => self.groups.get(group).map(|group| group.node),
+        });
+        for node in sorted(nodes.collect()) {
             let wanted = |place: &Place| wants(&self.groups, self.tree.value(*place), number);
             let mut places = self.tree.places(node).filter(wanted).peekable();
             if places.peek().is_some() {
@@ -275,15 +316,21 @@ impl<K: Copy + Eq + Hash> SubscriberTable<K> {
             ..
         } = self;
         for &(value, node) in tree.moved() {
-            for_each_member(groups, value, |number| {
-                let topics = &mut peers[number as usize].topics;
-                topics.list(node, |node| wants_any(tree, groups, node, number));
-            });
+            match Wanted::unpack(value) {
+                None => {}
+                Some(Wanted::ByGroup(group)) => groups.item_mut(group).node = node,
+                Some(Wanted::By(number)) => {
+                    let topics = &mut peers[number as usize].topics;
+                    topics.list(Listed::Node(node), |place| {
+                        is_at(tree, groups, place, number)
+                    });
+                }
+            }
         }
     }
 
-    /// Lists a node for a peer.
-    fn list(&mut self, number: u32, node: u32) {
+    /// Lists a place for a peer.
+    fn list(&mut self, number: u32, listed: Listed) {
         let SubscriberTable {
             tree,
             groups,
@@ -291,7 +338,7 @@ impl<K: Copy + Eq + Hash> SubscriberTable<K> {
             ..
         } = self;
         let topics = &mut peers[number as usize].topics;
-        topics.list(node, |node| wants_any(tree, groups, node, number));
+        topics.list(listed, |place| is_at(tree, groups, place, number));
     }
 
     /// Frees the number of a peer that has no topics any more.
@@ -338,16 +385,17 @@ impl<K: Copy + Eq + Hash> SubscriberTable<K> {
         match Wanted::unpack(self.tree.value(place)) {
             Some(Wanted::By(only)) if only == number => Dropped::LastOfTopic,
             Some(Wanted::ByGroup(at)) => {
-                let group = self.groups.item_mut(at);
-                let Ok(which) = group.binary_search(&number) else {
+                let members = &mut self.groups.item_mut(at).members;
+                let Ok(which) = members.binary_search(&number) else {
                     return Dropped::Unknown;
                 };
-                group.remove(which);
-                if let [only] = group[..] {
+                members.remove(which);
+                if let [only] = members[..] {
                     self.groups.remove(at);
                     self.tree.set_value(place, Wanted::By(only).pack());
-                } else if group.capacity() > 4 * group.len() {
-                    group.shrink_to(2 * group.len());
+                    self.list(only, Listed::Node(place.node));
+                } else if members.capacity() > 4 * members.len() {
+                    members.shrink_to(2 * members.len());
                 }
                 Dropped::Remaining
             }
@@ -357,59 +405,90 @@ impl<K: Copy + Eq + Hash> SubscriberTable<K> {
 }
 
 #[inline]
-fn for_each_member(groups: &Slab<Vec<u32>>, value: u32, mut visit: impl FnMut(u32)) {
+fn for_each_member(groups: &Slab<Group>, value: u32, mut visit: impl FnMut(u32)) {
     match Wanted::unpack(value) {
         None => {}
         Some(Wanted::By(number)) => visit(number),
-        Some(Wanted::ByGroup(group)) => groups.item(group).iter().for_each(|&number| visit(number)),
+        Some(Wanted::ByGroup(group)) => {
+            let members = groups.item(group).members.iter();
+            members.for_each(|&number| visit(number));
+        }
     }
 }
 
 /// Whether a peer has the topic with this value.
-fn wants(groups: &Slab<Vec<u32>>, value: u32, number: u32) -> bool {
+fn wants(groups: &Slab<Group>, value: u32, number: u32) -> bool {
     match Wanted::unpack(value) {
         None => false,
         Some(Wanted::By(only)) => only == number,
-        Some(Wanted::ByGroup(group)) => groups.item(group).binary_search(&number).is_ok(),
+        Some(Wanted::ByGroup(group)) => groups.item(group).has(number),
     }
 }
 
-/// Whether a peer has any topic in this node, if the node exists.
-fn wants_any(tree: &Tree, groups: &Slab<Vec<u32>>, node: u32, number: u32) -> bool {
-    tree.places(node)
-        .any(|place| wants(groups, tree.value(place), number))
+/// Whether a listed place has any topic of a peer, if it still exists.
+fn is_at(tree: &Tree, groups: &Slab<Group>, place: u32, number: u32) -> bool {
+    match Listed::unpack(place) {
+        Listed::Group(group) => groups.get(group).is_some_and(|group| group.has(number)),
+        Listed::Node(node) => tree
+            .places(node)
+            .any(|place| tree.value(place) == Wanted::By(number).pack()),
+    }
 }
 
-fn sorted(mut nodes: Vec<u32>) -> Vec<u32> {
-    nodes.sort_unstable();
-    nodes.dedup();
-    nodes
+fn sorted(mut places: Vec<u32>) -> Vec<u32> {
+    places.sort_unstable();
+    places.dedup();
+    places
+}
+
+impl Group {
+    fn has(&self, number: u32) -> bool {
+        self.members.binary_search(&number).is_ok()
+    }
+}
+
+impl Listed {
+    /// Packs it. Nodes and groups have less than 2^31 numbers, because their values are packed as well.
+    fn pack(self) -> u32 {
+        match self {
+            Listed::Node(node) => node * 2,
+            Listed::Group(group) => group * 2 + 1,
+        }
+    }
+
+    fn unpack(place: u32) -> Listed {
+        match place % 2 {
+            0 => Listed::Node(place / 2),
+            _ => Listed::Group(place / 2),
+        }
+    }
 }
 
 impl PeerTopics {
-    /// Lists a node. `wanted` tells whether the peer has a topic in a node.
-    fn list(&mut self, node: u32, wanted: impl Fn(u32) -> bool) {
+    /// Lists a place. `wanted` tells whether the peer has a topic at a place.
+    fn list(&mut self, listed: Listed, wanted: impl Fn(u32) -> bool) {
+        let place = listed.pack();
         // Topics usually arrive in some order.
-        if self.nodes.last() != Some(&node) {
+        if self.places.last() != Some(&place) {
             self.tidy(wanted);
-            self.nodes.push(node);
+            self.places.push(place);
         }
     }
 
-    /// Before more memory is allocated, removes duplicates, and nodes without topics of the peer if they are the
+    /// Before more memory is allocated, removes duplicates, and places without topics of the peer if they are the
     /// majority.
     fn tidy(&mut self, wanted: impl Fn(u32) -> bool) {
         let most = 2 * self.len + 16;
-        if self.nodes.len() < self.nodes.capacity() && self.nodes.len() <= most {
+        if self.places.len() < self.places.capacity() && self.places.len() <= most {
             return;
         }
-        self.nodes = sorted(std::mem::take(&mut self.nodes));
-        if self.nodes.len() > most {
-            self.nodes.retain(|&node| wanted(node));
-            self.nodes.shrink_to(most);
+        self.places = sorted(std::mem::take(&mut self.places));
+        if self.places.len() > most {
+            self.places.retain(|&place| wanted(place));
+            self.places.shrink_to(most);
         }
-        if self.nodes.len() > self.nodes.capacity() / 2 {
-            self.nodes.reserve(self.nodes.len());
+        if self.places.len() > self.places.capacity() / 2 {
+            self.places.reserve(self.places.len());
         }
     }
 }
@@ -440,18 +519,18 @@ mod tests {
 
     /// Nodes come and go, so one may be listed several times and still be needed.
     #[test]
-    fn tidying_leaves_each_wanted_node_once() {
+    fn tidying_leaves_each_wanted_place_once() {
         let mut topics = PeerTopics {
-            nodes: [1, 2, 3].repeat(20),
+            places: [1, 2, 3].repeat(20),
             len: 20,
             bytes: 20,
         };
         topics.tidy(|_| unreachable!("there are few once each is there once"));
-        assert_eq!(topics.nodes, [1, 2, 3]);
-        topics.nodes = (0..30).collect();
+        assert_eq!(topics.places, [1, 2, 3]);
+        topics.places = (0..30).collect();
         topics.len = 2;
-        topics.tidy(|node| node % 10 == 7);
-        assert_eq!(topics.nodes, [7, 17, 27]);
+        topics.tidy(|place| place % 10 == 7);
+        assert_eq!(topics.places, [7, 17, 27]);
     }
 
     /// The memory for a peer's removal does not grow when the tree is rebuilt around its topics.
@@ -466,8 +545,56 @@ mod tests {
             }
             table.remove_peer(2, |_| {});
         }
-        assert!(table.peers[0].topics.nodes.len() < 32);
+        assert!(table.peers[0].topics.places.len() < 32);
         assert_eq!(table.remove(b"stays/5", 1), Dropped::LastOfTopic);
+    }
+
+    /// A topic moves to a node of its own when a longer one comes, and back when that one leaves. Lists of many peers
+    /// would make that slow.
+    #[test]
+    fn a_topic_of_many_peers_moves_without_them() {
+        let mut table = SubscriberTable::new();
+        for peer in 0..1000 {
+            table.add(b"news", peer);
+        }
+        let listed = |table: &SubscriberTable<i32>| -> usize {
+            let peers = table.peers.iter();
+            peers.map(|peer| peer.topics.places.len()).sum()
+        };
+        let before = listed(&table);
+        for topic in [&b"newsX"[..], b"new"] {
+            for _ in 0..3 {
+                assert_eq!(table.add(topic, 1000), Added::FirstOfTopic);
+                assert_eq!(table.remove(topic, 1000), Dropped::LastOfTopic);
+            }
+        }
+        assert_eq!(listed(&table), before);
+        table.add(b"newsX", 1000);
+        for peer in 0..1000 {
+            let mut topics = Vec::new();
+            table.for_each_topic_of(peer, |topic| topics.push(topic.to_vec()));
+            assert_eq!(topics, [b"news"]);
+            let mut unwanted = Vec::new();
+            table.remove_peer(peer, |topic| unwanted.push(topic.to_vec()));
+            assert_eq!(unwanted.len(), usize::from(peer == 999));
+        }
+        assert_eq!(table.topics(), 1);
+    }
+
+    /// The node of both topics goes with the first one, and the second one is elsewhere then.
+    #[test]
+    fn a_topic_that_moves_while_its_peer_leaves_is_found() {
+        let mut table = SubscriberTable::new();
+        table.add(b"a", 3);
+        table.add(b"aX", 1);
+        table.add(b"aY", 1);
+        table.add(b"aY", 2);
+        table.remove(b"a", 3);
+        let mut unwanted = Vec::new();
+        table.remove_peer(1, |topic| unwanted.push(topic.to_vec()));
+        assert_eq!(unwanted, [b"aX"]);
+        assert!(!table.contains(b"aY", 1));
+        assert_eq!(table.remove(b"aY", 2), Dropped::LastOfTopic);
     }
 
     /// The total is that of all peers, whatever way a topic leaves.
