@@ -11,8 +11,6 @@ from typing import Any
 
 from support import PATIENCE
 
-from zeroxide.patterns._machine import Reopen, Send
-
 # Runs one class of `zeroxide.patterns`. A handler answers with its name and the request. If it is to hang, it reports
 # the request and does not answer. A server of Clone reports when it has the map.
 PEER = """
@@ -115,10 +113,11 @@ def commands(machine: Any) -> list[Any]:
 
 def _commands(machine: Any) -> Iterator[Any]:
     while (command := machine.poll_command()) is not None:
-        match command:
-            case Send(link, parts):
-                yield link, parts
-            case Reopen(link):
-                yield "reopen", link
+        # The modules of zeroxide are not there when its tests run on pyzmq.
+        match type(command).__name__:
+            case "Send":
+                yield command.link, command.parts
+            case "Reopen":
+                yield "reopen", command.link
             case _:
                 yield command

@@ -6,7 +6,7 @@ use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
-use super::record::{u32_at, u64_at};
+use super::record::{read_up_to, u32_at, u64_at};
 use super::segment::START;
 use super::{damaged, existing_file, new_file};
 
@@ -97,18 +97,4 @@ fn place(turn: u64, (segment, offset): Position) -> [u8; PLACE] {
     let crc = crc32c::crc32c(&place[..24]);
     place[24..28].copy_from_slice(&crc.to_le_bytes());
     place
-}
-
-/// Reads until the buffer is full or the file ends.
-pub(super) fn read_up_to(file: &File, bytes: &mut [u8], at: u64) -> io::Result<usize> {
-    let mut length = 0;
-    while length < bytes.len() {
-        match file.read_at(&mut bytes[length..], at + length as u64) {
-            Ok(0) => break,
-            Ok(count) => length += count,
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(error),
-        }
-    }
-    Ok(length)
 }

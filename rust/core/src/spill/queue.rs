@@ -9,9 +9,9 @@ use std::path::{Path, PathBuf};
 use zeroxide_proto::message::Message;
 
 use super::about::{self, About};
-use super::cursor::{self, Cursor, read_up_to};
+use super::cursor::{self, Cursor};
 use super::marks::Marks;
-use super::record::{self, Found};
+use super::record::{self, Found, read_up_to};
 use super::segment::{self, START, Segment};
 use super::{damaged, existing_file, new_file, sync};
 

@@ -6,10 +6,10 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use super::about::{self, About};
-use super::cursor::{self, Cursor, read_up_to};
+use super::cursor::{self, Cursor};
 use super::marks::Marks;
 use super::queue::{Queue, look};
-use super::record::{self, Found};
+use super::record::{self, Found, read_up_to};
 use super::segment::{self, START, Segment, Start, read_start};
 use super::{BLOCK, SEGMENT_MAX, damaged, existing_file, foreign};
 

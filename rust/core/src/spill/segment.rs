@@ -6,8 +6,7 @@ use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
-use super::cursor::read_up_to;
-use super::record::u64_at;
+use super::record::{read_up_to, u64_at};
 
 /// Where the first message is.
 pub(super) const START: u64 = 16;
