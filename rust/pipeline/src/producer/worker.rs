@@ -84,12 +84,13 @@ impl Worker {
 
     /// Publishes the state. Returns whether the worker must end.
     fn publish(&mut self, now: Instant) -> bool {
-        // A caller that sees acknowledged rows can also take their notices.
-        if !self.notices.is_empty() {
-            self.shared.notices.add(self.notices.drain(..));
-        }
         let is_over = {
             let mut state = self.shared.state();
+            // Under the lock, so that a caller that sees acknowledged rows can also take their notices, and one that took
+            // notices sees their rows acknowledged.
+            if !self.notices.is_empty() {
+                self.shared.notices.add(self.notices.drain(..));
+            }
             for (at, conversation) in self.conversations.iter_mut().enumerate() {
                 let (rows, cost) = mem::take(&mut conversation.released);
                 state.intake.release(rows, cost);
