@@ -47,14 +47,7 @@ pub(crate) fn drain(pattern: &mut dyn Pattern, pipes: &mut PipeSet) -> Drained {
 
 fn drain_for_any(pattern: &mut dyn Pattern, pipes: &mut PipeSet, drained: &mut Drained) {
     set_draining(pipes, true);
-    for id in pipes.ids() {
-        if takes_from_disk(pipes, id)
-            && let Some(pipe) = pipes.get(id)
-        {
-            pipe.unblock();
-            pattern.writable(pipes, id);
-        }
-    }
+    release(pattern, pipes, takes_from_disk);
     let mut budget = BLOCK as u64;
     let is_empty = loop {
         if !pattern.can_send(pipes) {
@@ -80,7 +73,8 @@ fn drain_for_any(pattern: &mut dyn Pattern, pipes: &mut PipeSet, drained: &mut D
         }
     };
     match is_empty {
-        true => release_all(pattern, pipes),
+        // Nothing waits on disk, so that all may take new messages.
+        true => release(pattern, pipes, |_, _| true),
         false => pipes.hold_all(),
     }
     drained.some |= is_empty;
@@ -94,10 +88,16 @@ fn takes_from_disk(pipes: &mut PipeSet, id: PipeId) -> bool {
     !is_kept || pipes.get(id).is_some_and(|pipe| pipe.is_connected())
 }
 
-/// Lets all pipes take new messages, because none waits on disk for any of them.
-fn release_all(pattern: &mut dyn Pattern, pipes: &mut PipeSet) {
+/// Lets some pipes take messages.
+fn release(
+    pattern: &mut dyn Pattern,
+    pipes: &mut PipeSet,
+    which: impl Fn(&mut PipeSet, PipeId) -> bool,
+) {
     for id in pipes.ids() {
-        if let Some(pipe) = pipes.get(id) {
+        if which(pipes, id)
+            && let Some(pipe) = pipes.get(id)
+        {
             pipe.unblock();
             pattern.writable(pipes, id);
         }
