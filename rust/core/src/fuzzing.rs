@@ -4,6 +4,7 @@ use zeroxide_proto::endpoint::Endpoint;
 use zeroxide_proto::socket_type::SocketType;
 
 use crate::error::{Error, ErrorKind, Result};
+pub use crate::spill::fuzzing::Queues;
 use crate::transports::Transports;
 pub use crate::transports::fuzzing::Conversation;
 

@@ -10,10 +10,13 @@ mod frames;
 mod log;
 mod options;
 mod peer;
+mod queues;
 mod spool;
 mod stored;
 mod wire;
 mod ws;
+
+use tempfile::TempDir;
 
 use crate::Target;
 
@@ -32,6 +35,7 @@ pub static TARGETS: &[Target] = &[
     arrow::TARGET,
     log::TARGET,
     spool::TARGET,
+    queues::TARGET,
 ];
 
 /// Reads parts of an input. At its end, there are zeros and nothing.
@@ -61,4 +65,11 @@ impl<'a> Parts<'a> {
     fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
+}
+
+/// In memory where that is possible, because every input makes files.
+fn folder() -> TempDir {
+    tempfile::tempdir_in("/dev/shm")
+        .or_else(|_| tempfile::tempdir())
+        .expect("a folder")
 }

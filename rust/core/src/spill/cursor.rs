@@ -8,7 +8,7 @@ use std::path::Path;
 
 use super::record::{read_up_to, u32_at, u64_at};
 use super::segment::START;
-use super::{damaged, existing_file, new_file};
+use super::{NUMBER_MAX, damaged, existing_file, new_file};
 
 pub(super) const NAME: &str = "cursor";
 const PLACE: usize = 32;
@@ -21,7 +21,7 @@ pub(super) struct Cursor {
     /// `None` until the next write.
     file: Option<File>,
     /// The number of the newest place.
-    turn: u64,
+    pub(super) turn: u64,
 }
 
 impl Cursor {
@@ -50,7 +50,9 @@ impl Cursor {
         let places = bytes[..length].chunks_exact(PLACE);
         let newest = places
             .filter(|place| {
-                crc32c::crc32c(&place[..24]) == u32_at(place, 24) && u64_at(place, 0) > 0
+                crc32c::crc32c(&place[..24]) == u32_at(place, 24)
+                    && (1..=NUMBER_MAX).contains(&u64_at(place, 0))
+                    && u64_at(place, 8) <= NUMBER_MAX
             })
             .max_by_key(|place| u64_at(place, 0));
         if newest.is_none() && bytes.iter().any(|byte| *byte != 0) {

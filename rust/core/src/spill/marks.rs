@@ -11,7 +11,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use super::cursor::Position;
-use super::new_file;
+use super::{NUMBER_MAX, new_file};
 
 const FIRST: &str = "first-";
 const SYNCED: &str = "synced-";
@@ -94,11 +94,11 @@ fn synced_name((segment, end): Position) -> String {
 
 fn parse_first(name: &str) -> Option<u64> {
     let first = name.strip_prefix(FIRST)?.parse().ok()?;
-    (name == first_name(first)).then_some(first)
+    (first <= NUMBER_MAX && name == first_name(first)).then_some(first)
 }
 
 fn parse_synced(name: &str) -> Option<Position> {
     let (segment, end) = name.strip_prefix(SYNCED)?.split_once('-')?;
-    let synced = (segment.parse().ok()?, end.parse().ok()?);
-    (name == synced_name(synced)).then_some(synced)
+    let synced: Position = (segment.parse().ok()?, end.parse().ok()?);
+    (synced.0 <= NUMBER_MAX && name == synced_name(synced)).then_some(synced)
 }

@@ -28,6 +28,8 @@
 
 mod about;
 mod cursor;
+#[cfg(feature = "fuzzing")]
+pub(crate) mod fuzzing;
 mod marks;
 mod queue;
 mod record;
@@ -54,6 +56,9 @@ pub(crate) const BLOCK: usize = 256 << 10;
 /// read.
 const SEGMENT_MAX: u64 = 8 << 20;
 const SEGMENT_MIN: u64 = 64 << 10;
+
+/// No queue, file or place of a cursor has a higher number, or the next one could not be counted.
+const NUMBER_MAX: u64 = 1 << 62;
 
 const LOCK: &str = "LOCK";
 const QUEUE: &str = "queue-";
@@ -181,7 +186,10 @@ impl Folder {
         let mut left = Vec::new();
         for number in numbers {
             let path = self.queue_path(number);
-            self.next = number.checked_add(1).ok_or_else(|| foreign(&path))?;
+            if number > NUMBER_MAX {
+                return Err(foreign(&path));
+            }
+            self.next = number + 1;
             let queue = Left::find(path, number)?;
             self.check(&queue)?;
             left.push(queue);

@@ -37,8 +37,9 @@ pub(crate) struct Queue {
     /// Some if the queue is kept.
     pub(super) cursor: Option<Cursor>,
     pub(super) marks: Marks,
-    /// The cursor could not be written for the last message that was read, because the disk was full.
-    is_behind: bool,
+    /// The cursor has to be written when the queue closes: a full disk had no room for the last message that was read, or a
+    /// power failure has left none.
+    pub(super) is_behind: bool,
     pub(super) messages: u64,
     pub(super) bytes: u64,
 }

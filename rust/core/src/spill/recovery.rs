@@ -46,10 +46,7 @@ impl Left {
             was_kept: files.has_cursor || files.marks.any(),
         };
         let last = files.segments.last().copied();
-        left.queue.next = match last.map_or(Some(0), |last| last.checked_add(1)) {
-            Some(next) => next,
-            None => return Err(foreign(&left.queue.path(u64::MAX))),
-        };
+        left.queue.next = last.map_or(0, |last| last + 1);
         left.queue.marks = files.marks;
         left.queue.segments = files.segments.into_iter().map(Segment::closed).collect();
         if !left.about.as_ref().is_some_and(|about| about.is_kept) {
@@ -102,6 +99,7 @@ impl Left {
         }
         let queue = &mut self.queue;
         queue.at = offset;
+        queue.is_behind = position.is_none();
         queue.rest();
         self.check_synced(first)
     }

@@ -6,6 +6,7 @@ use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
+use super::NUMBER_MAX;
 use super::record::{read_up_to, u64_at};
 
 /// Where the first message is.
@@ -96,5 +97,5 @@ fn name(number: u64) -> String {
 /// The number of the segment with this name.
 pub(super) fn number(name_given: &str) -> Option<u64> {
     let number = name_given.strip_prefix(NAME)?.parse().ok()?;
-    (name_given == name(number)).then_some(number)
+    (number <= NUMBER_MAX && name_given == name(number)).then_some(number)
 }

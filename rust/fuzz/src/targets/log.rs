@@ -3,10 +3,9 @@
 use std::fs;
 use std::path::Path;
 
-use tempfile::TempDir;
 use zeroxide_log::{Log, LogConfig, LogError, Origin};
 
-use super::{Parts, batch};
+use super::{Parts, batch, folder};
 use crate::{Target, guard};
 
 pub(super) const TARGET: Target = Target {
@@ -28,13 +27,6 @@ const HEADER_CRC: usize = 4;
 const LENGTH: usize = 8;
 const HEADER_LENGTH: usize = 12;
 const BODY_CRC: usize = 16;
-
-/// In memory where that is possible, because every input makes files.
-pub(super) fn folder() -> TempDir {
-    tempfile::tempdir_in("/dev/shm")
-        .or_else(|_| tempfile::tempdir())
-        .expect("a folder")
-}
 
 /// Writes the files of an input: for each its name, its length in three bytes, and its bytes. The highest bit of a name
 /// asks for correct checksums.

@@ -4,7 +4,7 @@ use std::fs;
 
 use zeroxide_pipeline::fuzzing;
 
-use super::{Parts, log};
+use super::{Parts, folder, log};
 use crate::{Target, guard};
 
 pub(super) const TARGET: Target = Target {
@@ -28,7 +28,7 @@ pub(super) const TARGET: Target = Target {
 const NUMBERS: u8 = 0x7f;
 
 fn run(input: &[u8]) {
-    let folder = log::folder();
+    let folder = folder();
     let dir = folder.path().join(fuzzing::SPOOL);
     fs::create_dir(&dir).expect("a folder");
     let mut parts = Parts(input);

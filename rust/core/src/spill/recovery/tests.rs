@@ -3,7 +3,7 @@ use std::ops::Range;
 use zeroxide_proto::message::Message;
 
 use super::super::tests::{files, fill, message, reopen};
-use super::super::{Folder, size_of};
+use super::super::{Folder, NUMBER_MAX, size_of};
 use super::*;
 
 /// A kept queue of 20 messages in one file: its folder, the file, and what is in it.
@@ -142,11 +142,11 @@ fn a_missing_file_that_was_read_is_accepted() {
     // The record names a file that never was.
     let (dir, queue) = four_files();
     let mut record = Cursor::open(&queue.dir).unwrap().0;
-    record.write(&queue.dir, (u64::MAX, 0)).unwrap();
+    record.write(&queue.dir, (NUMBER_MAX, 0)).unwrap();
     drop(queue);
     refused(
         dir.path(),
-        &dir.path().join(format!("queue-0/segment-{}", u64::MAX)),
+        &dir.path().join(format!("queue-0/segment-{NUMBER_MAX}")),
     );
     // Without the mark, the first file is missing.
     let (dir, mut queue) = four_files();
@@ -234,4 +234,41 @@ fn a_copy_of_a_queue_is_refused_by_name() {
     }
     let text = refused(dir.path(), &copy.join(about::NAME));
     assert!(text.contains("queue-1/about is that of queue-0"), "{text}");
+}
+
+#[test]
+fn a_queue_whose_cursor_a_power_failure_has_emptied_opens_after_a_close_again() {
+    let (dir, path, _) = twenty();
+    fs::write(path.with_file_name(cursor::NAME), [0; 64]).unwrap();
+    for _ in 0..2 {
+        let mut queue = reopen(dir.path()).0;
+        assert_eq!(queue.messages(), 20);
+        // As a socket does when it closes.
+        queue.sync().unwrap();
+    }
+}
+
+#[test]
+fn numbers_after_which_there_is_no_other_are_refused() {
+    for name in ["segment", "first"] {
+        let (dir, path, _) = twenty();
+        let other = path.with_file_name(format!("{name}-{}", u64::MAX));
+        fs::write(&other, []).unwrap();
+        let error = Folder::open(dir.path(), "PUSH", true).err().unwrap();
+        assert!(error.to_string().contains(name), "{error}");
+    }
+    let (dir, path, _) = twenty();
+    fs::rename(
+        path.parent().unwrap(),
+        dir.path().join(format!("queue-{}", u64::MAX)),
+    )
+    .unwrap();
+    assert!(Folder::open(dir.path(), "PUSH", true).is_err());
+    let (dir, path, _) = twenty();
+    let mut cursor = Cursor::open(path.parent().unwrap()).unwrap().0;
+    cursor.turn = u64::MAX - 2;
+    for _ in 0..2 {
+        cursor.write(path.parent().unwrap(), (0, START)).unwrap();
+    }
+    refused(dir.path(), &path.with_file_name(cursor::NAME));
 }
