@@ -21,7 +21,7 @@ pub(super) struct Cursor {
     /// `None` until the next write.
     file: Option<File>,
     /// The number of the newest place.
-    pub(super) turn: u64,
+    turn: u64,
 }
 
 impl Cursor {
@@ -50,11 +50,10 @@ impl Cursor {
         let places = bytes[..length].chunks_exact(PLACE);
         let newest = places
             .filter(|place| {
-                crc32c::crc32c(&place[..24]) == u32_at(place, 24)
-                    && (1..=NUMBER_MAX).contains(&u64_at(place, 0))
-                    && u64_at(place, 8) <= NUMBER_MAX
+                crc32c::crc32c(&place[..24]) == u32_at(place, 24) && u64_at(place, 8) <= NUMBER_MAX
             })
-            .max_by_key(|place| u64_at(place, 0));
+            // Turns may wrap around.
+            .max_by_key(|place| u64_at(place, 0).wrapping_sub(u64_at(&bytes, 0)) as i64);
         if newest.is_none() && bytes.iter().any(|byte| *byte != 0) {
             let what = "is damaged, so that messages could be sent again";
             return Err(damaged(&path, what));
@@ -73,7 +72,7 @@ impl Cursor {
             Some(file) => file,
             none => none.insert(existing_file().create(true).open(dir.join(NAME))?),
         };
-        let turn = self.turn + 1;
+        let turn = self.turn.wrapping_add(1);
         file.write_all_at(&place(turn, position), (turn % 2) * PLACE as u64)?;
         self.turn = turn;
         Ok(())

@@ -57,7 +57,7 @@ pub(crate) const BLOCK: usize = 256 << 10;
 const SEGMENT_MAX: u64 = 8 << 20;
 const SEGMENT_MIN: u64 = 64 << 10;
 
-/// No queue, file or place of a cursor has a higher number, or the next one could not be counted.
+/// No queue and no file of an earlier socket has a higher number, or the next one could not be counted.
 const NUMBER_MAX: u64 = 1 << 62;
 
 const LOCK: &str = "LOCK";

@@ -264,11 +264,4 @@ fn numbers_after_which_there_is_no_other_are_refused() {
     )
     .unwrap();
     assert!(Folder::open(dir.path(), "PUSH", true).is_err());
-    let (dir, path, _) = twenty();
-    let mut cursor = Cursor::open(path.parent().unwrap()).unwrap().0;
-    cursor.turn = u64::MAX - 2;
-    for _ in 0..2 {
-        cursor.write(path.parent().unwrap(), (0, START)).unwrap();
-    }
-    refused(dir.path(), &path.with_file_name(cursor::NAME));
 }
