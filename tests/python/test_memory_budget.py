@@ -24,6 +24,13 @@ def stranger(endpoint):
     return peer
 
 
+def memory_used(zmq, context):
+    """What the peers of a context use, in bytes."""
+    contexts = zmq.metrics.snapshot()["contexts"]
+    (found,) = [each for each in contexts if each["memory_budget"] == context.memory_budget]
+    return found["memory"]
+
+
 def frame(flags, size):
     return struct.pack(">BQ", flags | 2, size)
 
@@ -78,3 +85,20 @@ def test_small_parts_between_long_commands_cost_little(zmq):
         str(Path(__file__).parent),
     )
     assert int(output) < 20
+
+
+def test_a_message_that_arrives_is_not_dropped_for_older_ones_that_do_not(zmq, context):
+    """It is larger than each of theirs."""
+    context.set(zmq.MEMORY_BUDGET, 4 << 20)
+    pull = context.socket(zmq.PULL)
+    pull.bind("tcp://127.0.0.1:*")
+    holders = [stranger(pull.last_endpoint) for _ in range(8)]
+    for peer in holders:
+        peer.sendall(frame(0, 1 << 30) + bytes(300_000))
+    sender = stranger(pull.last_endpoint)
+    eventually(lambda: memory_used(zmq, context) > 8 * 300_000)
+    size = 1_500_000
+    sender.sendall(frame(0, size) + bytes(size))
+    assert pull.recv() == bytes(size)
+    dropped = pull.stats()["dropped"]["no_memory"]
+    assert 0 < dropped <= len(holders)

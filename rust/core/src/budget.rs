@@ -22,11 +22,13 @@
 //! Three quarters of the budget go to the connections that use them first. The rest is for connections that hold less
 //! than an equal share of it. A connection that may not grow is not read from. If it has begun a message, and would
 //! have to wait even if the application received everything that waits, then the incomplete messages are too large. In
-//! that case, the connection with the largest incomplete message is ended, unless it completes its message first.
+//! that case, one of the connections with the largest messages is ended, unless it completes its message first.
+//! [`progress`] decides which one.
 //!
 //! Memory may be short although the budget is not used up. So before a connection grows or another one is admitted, the
 //! budget checks that there is [a reserve](memory::leaves_reserve).
 
+mod progress;
 mod topics;
 
 use std::mem;
@@ -34,6 +36,7 @@ use std::time::{Duration, Instant};
 
 use slab::Slab;
 
+use self::progress::Progress;
 pub(crate) use self::topics::Topics;
 use crate::pipe::{Inbound, Pipe};
 use crate::sys::clock;
@@ -52,11 +55,14 @@ const CONNECTION: u64 = 8 << 10;
 const RESERVE_STEP: u64 = 1 << 20;
 /// Time after which a connection that is not read from is checked again.
 const PAUSE: Duration = Duration::from_millis(20);
+/// The part of the limit for which connections are ended at once, if their messages do not arrive any more.
+const ROOM: u64 = 16;
 /// Minimum time between two counts of the accounts.
 const COUNT_EVERY: Duration = Duration::from_millis(5);
 
 /// See the module text.
 pub(crate) struct Budget {
+    start: Instant,
     /// In bytes; 0 means no limit.
     limit: AtomicU64,
     /// The bytes that all connections hold, as last reported.
@@ -90,6 +96,7 @@ struct Account {
     /// The part of that which is spare room, between two messages.
     spare: AtomicU64,
     inbound: Mutex<Option<Inbound>>,
+    progress: Progress,
     /// The value of `begun` when the connection was told to make room; 0 if it was not.
     condemned: AtomicU64,
     holder: Weak<dyn Holder>,
@@ -145,6 +152,7 @@ struct Entry {
 impl Budget {
     pub(crate) fn new() -> Arc<Budget> {
         Arc::new(Budget {
+            start: clock::now(),
             limit: AtomicU64::new(0),
             used: AtomicU64::new(0),
             assured: AtomicU64::new(0),
@@ -292,22 +300,26 @@ impl Budget {
         count
     }
 
-    /// Whether `account` has the largest incomplete message. If another account has, its holder is notified.
-    fn is_worst(&self, account: &Arc<Account>) -> bool {
+    /// The time of the [progress] of a message.
+    fn clock(&self, now: Instant) -> u64 {
+        now.saturating_duration_since(self.start).as_millis() as u64
+    }
+
+    /// Ends connections for others. Returns whether that of `account` is one of them, and notifies the others.
+    fn make_room(&self, account: &Arc<Account>, now: Instant) -> bool {
         let accounts = self.accounts();
         let living = accounts.living.iter().map(|(_, account)| account);
-        let worst = living.max_by_key(|account| account.begun.load(Ordering::Relaxed));
-        let Some(worst) = worst.filter(|worst| !Arc::ptr_eq(worst, account)) else {
-            return true;
-        };
-        let begun = worst.begun.load(Ordering::Relaxed);
-        let told = worst.condemned.swap(begun, Ordering::Relaxed) != 0;
-        let holder = worst.holder.upgrade();
+        let room = self.limit.load(Ordering::Relaxed) / ROOM;
+        let worst = progress::worst(living, self.clock(now), room);
+        let (own, others): (Vec<_>, Vec<_>) =
+            worst.into_iter().partition(|it| Arc::ptr_eq(it, account));
+        let has_to_go = !own.is_empty() || others.is_empty();
+        let told = others.into_iter().filter(|other| other.condemn());
+        let holders: Vec<_> = told.filter_map(|other| other.holder.upgrade()).collect();
+        // A holder that is dropped locks the accounts.
         drop(accounts);
-        if !told && let Some(holder) = holder {
-            holder.on_condemned();
-        }
-        false
+        holders.iter().for_each(|holder| holder.on_condemned());
+        has_to_go
     }
 }
 
@@ -367,6 +379,7 @@ impl Share {
                 begun: AtomicU64::new(0),
                 spare: AtomicU64::new(0),
                 inbound: Mutex::new(inbound.clone()),
+                progress: Progress::default(),
                 condemned: AtomicU64::new(0),
                 holder: holder(),
             });
@@ -377,7 +390,10 @@ impl Share {
                 pause: None,
             })
         });
-        let (ruling, step) = rule(budget, &entry.account, open, in_message);
+        let (ruling, step) = rule(budget, &entry.account, open, in_message, now);
+        let is_held_back = ruling != Ruling::Go;
+        let progress = &entry.account.progress;
+        progress.hold_back(is_held_back, budget.clock(now));
         (self.look_at, entry.pause) = match ruling {
             Ruling::Go => (gross + step, None),
             Ruling::Wait | Ruling::End => (0, Some(now + PAUSE)),
@@ -418,9 +434,10 @@ impl Share {
     /// Reports like [`look`](Self::look), but does not ask for a ruling. This is the state in which a connection that
     /// has read everything may stay silent for long.
     #[cold]
-    pub(crate) fn settle(&mut self, open: u64, in_message: bool) {
+    pub(crate) fn settle(&mut self, open: u64, in_message: bool, now: Instant) {
         if let Some(entry) = &self.entry {
-            let held = entry.account.report(open, in_message);
+            let now = self.budget.clock(now);
+            let held = entry.account.report(open, in_message, now);
             self.budget.note(&entry.account, held);
         }
     }
@@ -430,7 +447,8 @@ impl Share {
         self.keep(0);
         if let Some(entry) = &mut self.entry {
             entry.pause = None;
-            let held = entry.account.report(0, false);
+            let now = self.budget.clock(clock::now());
+            let held = entry.account.report(0, false, now);
             self.budget.note(&entry.account, held);
         }
         self.forget_look();
@@ -443,6 +461,12 @@ impl Share {
 }
 
 impl Account {
+    /// Returns whether it was not condemned before.
+    fn condemn(&self) -> bool {
+        let begun = self.begun.load(Ordering::Relaxed);
+        self.condemned.swap(begun, Ordering::Relaxed) == 0
+    }
+
     fn has_to_go(&self, begun: impl FnOnce() -> u64) -> bool {
         let condemned = self.condemned.load(Ordering::Relaxed);
         condemned != 0 && begun() >= condemned
@@ -458,8 +482,9 @@ impl Account {
 
     /// Records `open` and returns what the connection holds now. If the connection has begun less than before, it has
     /// completed the message for which it was condemned, and the condemnation is removed.
-    fn report(&self, open: u64, in_message: bool) -> u64 {
+    fn report(&self, open: u64, in_message: bool, now: u64) -> u64 {
         let (begun, spare) = if in_message { (open, 0) } else { (0, open) };
+        self.progress.note(begun, now);
         self.begun.store(begun, Ordering::Relaxed);
         self.spare.store(spare, Ordering::Relaxed);
         if begun < self.condemned.load(Ordering::Relaxed) {
@@ -470,8 +495,14 @@ impl Account {
 }
 
 /// Returns what a connection may do, and by how much it may grow until the next check.
-fn rule(budget: &Budget, account: &Arc<Account>, open: u64, in_message: bool) -> (Ruling, u64) {
-    let held = account.report(open, in_message);
+fn rule(
+    budget: &Budget,
+    account: &Arc<Account>,
+    open: u64,
+    in_message: bool,
+    now: Instant,
+) -> (Ruling, u64) {
+    let held = account.report(open, in_message, budget.clock(now));
     let used = budget.note(account, held);
     if in_message && account.has_to_go(|| open) {
         return (Ruling::End, 0);
@@ -502,7 +533,7 @@ fn rule(budget: &Budget, account: &Arc<Account>, open: u64, in_message: bool) ->
         return modest;
     }
     let stays = count.begun + budget.fixed();
-    if in_message && stays > common && budget.is_worst(account) {
+    if in_message && stays > common && budget.make_room(account, now) {
         return (Ruling::End, 0);
     }
     (Ruling::Wait, 0)

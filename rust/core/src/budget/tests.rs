@@ -28,8 +28,11 @@ impl Peer {
     }
 
     fn looks(&mut self, begun: u64, in_message: bool) -> Ruling {
+        self.looks_at(Instant::now(), begun, in_message)
+    }
+
+    fn looks_at(&mut self, now: Instant, begun: u64, in_message: bool) -> Ruling {
         let told: Weak<Told> = Arc::downgrade(&self.told);
-        let now = Instant::now();
         self.share.look(begun, begun, in_message, now, || told)
     }
 
@@ -172,6 +175,86 @@ fn the_largest_of_too_large_messages_ends_its_connection() {
     assert_eq!(peers[1].begins(80 * MIB), Ruling::End);
 }
 
+/// Eight peers whose messages of 10 MiB stay incomplete, and one that sends a larger message ever faster; when it is held
+/// back, who is told to end?
+fn victim(budget: &Arc<Budget>, mut hold: impl FnMut(&mut Peer, Instant, u64)) -> Option<usize> {
+    let mut holders: Vec<Peer> = (0..8).map(|_| Peer::of(budget)).collect();
+    let mut sender = Peer::of(budget);
+    let start = Instant::now();
+    for tick in 0..20 {
+        let now = start + tick * Duration::from_millis(200);
+        later(budget);
+        for peer in &mut holders {
+            hold(peer, now, tick.into());
+        }
+        if tick > 10 && sender.looks_at(now, u64::from(tick - 10) * 3 * MIB, true) == Ruling::End {
+            return None;
+        }
+        let told = holders.iter().position(Peer::is_told);
+        if told.is_some() {
+            return told;
+        }
+    }
+    panic!("the budget was not used up");
+}
+
+#[test]
+fn a_peer_whose_message_arrives_outlives_those_that_only_hold_memory() {
+    // Silent peers, of which the first has been silent for longest.
+    let mut silent = 0;
+    let told = victim(&budget(120 * MIB), |peer, now, tick| {
+        if tick == 0 {
+            silent += 1;
+            let start = now + Duration::from_millis(silent);
+            assert_eq!(peer.looks_at(start, 10 * MIB, true), Ruling::Go);
+        }
+    });
+    assert_eq!(told, Some(0));
+    // Peers that send a byte now and then.
+    let told = victim(&budget(120 * MIB), |peer, now, tick| {
+        peer.looks_at(now, 10 * MIB + tick, true);
+    });
+    assert!(told.is_some());
+    // Peers that came just before.
+    let told = victim(&budget(120 * MIB), |peer, now, tick| {
+        if tick >= 10 {
+            peer.looks_at(now, 10 * MIB, true);
+        }
+    });
+    assert!(told.is_some());
+}
+
+#[test]
+fn small_messages_that_have_stalled_are_not_ended_for_a_large_one() {
+    let budget = budget(100 * MIB);
+    let mut small: Vec<Peer> = (0..50).map(|_| Peer::of(&budget)).collect();
+    let mut large = Peer::of(&budget);
+    let start = Instant::now();
+    for peer in &mut small {
+        assert_eq!(peer.looks_at(start, MIB / 2, true), Ruling::Go);
+    }
+    let now = start + 5 * progress::STALLED;
+    later(&budget);
+    assert_eq!(large.looks_at(now, 60 * MIB, true), Ruling::End);
+    assert!(small.iter().all(|peer| !peer.is_told()));
+}
+
+#[test]
+fn as_many_stalled_messages_end_at_once_as_hold_a_sixteenth_of_the_budget() {
+    let budget = budget(160 * MIB);
+    let mut stalled: Vec<Peer> = (0..119).map(|_| Peer::of(&budget)).collect();
+    let mut sender = Peer::of(&budget);
+    let start = Instant::now();
+    for peer in &mut stalled {
+        assert_eq!(peer.looks_at(start, MIB, true), Ruling::Go);
+    }
+    later(&budget);
+    let now = start + progress::STALLED;
+    assert_eq!(sender.looks_at(now, 2 * MIB, true), Ruling::Wait);
+    let told = stalled.iter().filter(|peer| peer.is_told());
+    assert_eq!(told.count(), 10);
+}
+
 #[test]
 fn a_peer_that_completes_its_message_may_stay() {
     let budget = budget(100 * MIB);
@@ -187,7 +270,7 @@ fn a_peer_that_completes_its_message_may_stay() {
         assert!(!large.share.has_to_go(|| now));
         if settles {
             assert!(large.share.is_unsettled(|| now));
-            large.share.settle(now, true);
+            large.share.settle(now, true, Instant::now());
             assert!(!large.share.is_unsettled(|| now));
         } else {
             assert_eq!(large.begins(now), Ruling::Go);
@@ -209,15 +292,15 @@ fn the_worst_account_is_judged_by_its_current_incomplete_message() {
     assert_eq!(silent.begins(20 * MIB), Ruling::Go);
     // The connection has read more than that since the check, and then nothing.
     assert!(silent.share.is_unsettled(|| 40 * MIB));
-    silent.share.settle(40 * MIB, true);
+    silent.share.settle(40 * MIB, true, Instant::now());
     later(&budget);
     assert_eq!(other.begins(38 * MIB), Ruling::Wait);
     assert!(silent.is_told());
     // Its message is complete, and the room is still allocated.
-    silent.share.settle(40 * MIB, false);
+    silent.share.settle(40 * MIB, false, Instant::now());
     later(&budget);
     assert_eq!(other.begins(70 * MIB), Ruling::Wait);
-    silent.share.settle(0, false);
+    silent.share.settle(0, false, Instant::now());
     later(&budget);
     assert_eq!(other.begins(70 * MIB), Ruling::Go);
 }

@@ -137,7 +137,7 @@ impl Session {
             && share.is_unsettled(|| open(&up.engine, state.pipe.as_ref()))
         {
             let open = open(&up.engine, state.pipe.as_ref());
-            share.settle(open, up.engine.is_partial());
+            share.settle(open, up.engine.is_partial(), now);
         }
         if let Some(pipe) = &mut state.pipe {
             pipe.flush();
