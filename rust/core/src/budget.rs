@@ -29,6 +29,7 @@
 //! budget checks that there is [a reserve](memory::leaves_reserve).
 
 mod progress;
+mod returns;
 mod topics;
 
 use std::mem;
@@ -37,6 +38,7 @@ use std::time::{Duration, Instant};
 use slab::Slab;
 
 use self::progress::Progress;
+use self::returns::{Returns, Watch};
 pub(crate) use self::topics::Topics;
 use crate::pipe::{Inbound, Pipe};
 use crate::sys::clock;
@@ -74,6 +76,7 @@ pub(crate) struct Budget {
     kept: AtomicU64,
     /// The bytes of the topics that peers have subscribed to.
     topics: AtomicU64,
+    returns: Returns,
     accounts: Mutex<Accounts>,
 }
 
@@ -139,6 +142,8 @@ pub(crate) struct Share {
     look_at: u64,
     kept: u64,
     inbound: Option<Inbound>,
+    /// Some if this connection watches for the end of what waits at all of them.
+    watch: Option<Watch>,
     entry: Option<Box<Entry>>,
 }
 
@@ -159,6 +164,7 @@ impl Budget {
             connections: AtomicU64::new(0),
             kept: AtomicU64::new(0),
             topics: AtomicU64::new(0),
+            returns: Returns::default(),
             accounts: Mutex::default(),
         })
     }
@@ -199,6 +205,7 @@ impl Budget {
             look_at: STEP,
             kept: 0,
             inbound: None,
+            watch: None,
             entry: None,
         }
     }
@@ -214,6 +221,12 @@ impl Budget {
     fn fixed(&self) -> u64 {
         let connections = self.connections.load(Ordering::Relaxed);
         CONNECTION * connections + self.kept.load(Ordering::Relaxed)
+    }
+
+    /// The bytes of messages and of what is not decoded, as last reported.
+    fn messages(&self) -> u64 {
+        let others = self.fixed() + self.topics.load(Ordering::Relaxed);
+        self.used.load(Ordering::Relaxed).saturating_sub(others)
     }
 
     fn accounts(&self) -> MutexGuard<'_, Accounts> {
@@ -394,6 +407,9 @@ impl Share {
         let is_held_back = ruling != Ruling::Go;
         let progress = &entry.account.progress;
         progress.hold_back(is_held_back, budget.clock(now));
+        if let Some(watch) = budget.returns.watch(budget.messages()) {
+            self.watch = Some(watch);
+        }
         (self.look_at, entry.pause) = match ruling {
             Ruling::Go => (gross + step, None),
             Ruling::Wait | Ruling::End => (0, Some(now + PAUSE)),
@@ -442,9 +458,39 @@ impl Share {
         }
     }
 
-    /// Records that the connection has ended. Another one may follow.
-    pub(crate) fn lost(&mut self) {
+    /// What waits at all connections, in bytes, if this one watches for its end; otherwise 0.
+    #[inline]
+    pub(crate) fn watched(&self) -> u64 {
+        match self.watch {
+            Some(_) => self.budget.messages(),
+            None => 0,
+        }
+    }
+
+    /// Counts the same. Returns 0 once memory can be returned.
+    pub(crate) fn watch(&mut self, now: Instant) -> u64 {
+        let Some(watch) = &mut self.watch else {
+            return 0;
+        };
+        self.budget.count();
+        let bytes = watch.note(self.budget.messages(), now);
+        if bytes == 0 {
+            self.stop_watching();
+        }
+        bytes
+    }
+
+    fn stop_watching(&mut self) {
+        if self.watch.take().is_some() {
+            self.budget.returns.stop_watching();
+        }
+    }
+
+    /// Records that the connection has ended, with an incomplete message of `stranded` bytes. Another one may follow.
+    /// Returns whether the connections that ended have freed enough memory to return it to the system.
+    pub(crate) fn lost(&mut self, stranded: u64) -> bool {
         self.keep(0);
+        self.stop_watching();
         if let Some(entry) = &mut self.entry {
             entry.pause = None;
             let now = self.budget.clock(clock::now());
@@ -452,6 +498,7 @@ impl Share {
             self.budget.note(&entry.account, held);
         }
         self.forget_look();
+        self.budget.returns.have_freed(stranded)
     }
 
     /// Resets the next check, because its reference value is not valid any more.
@@ -542,6 +589,7 @@ fn rule(
 impl Drop for Share {
     fn drop(&mut self) {
         self.keep(0);
+        self.stop_watching();
         let budget = &self.budget;
         budget.connections.fetch_sub(1, Ordering::Relaxed);
         budget.used.fetch_sub(CONNECTION, Ordering::Relaxed);

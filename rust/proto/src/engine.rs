@@ -218,6 +218,8 @@ pub struct Engine {
     moved: usize,
     /// How many bytes have moved before that check.
     volume: usize,
+    /// What an incomplete message took when the connection ended.
+    stranded: usize,
     /// The last time passed in.
     now: Instant,
     /// Whether the peer will send no more.
@@ -302,6 +304,7 @@ impl Engine {
             trim_at: None,
             moved: 0,
             volume: 0,
+            stranded: 0,
             now,
             eof: false,
             dry: true,
@@ -351,6 +354,14 @@ impl Engine {
     /// Bytes of memory for received data that is not decoded yet.
     pub fn held(&self) -> usize {
         self.decoder.held()
+    }
+
+    /// The memory, in bytes, that an incomplete message takes, or took when the connection ended.
+    pub fn stranded(&self) -> usize {
+        match self.is_partial() {
+            true => self.held(),
+            false => self.stranded,
+        }
     }
 
     /// Processes bytes that were appended to [`input`](Engine::input).
@@ -661,6 +672,7 @@ impl Engine {
     /// Ends the connection, but keeps the encoder's last command for the peer.
     fn close_politely(&mut self, reason: CloseReason) {
         self.state = State::Closed;
+        self.stranded = self.stranded();
         self.decoder.input().clear();
         self.events.push_back(Event::Closed(reason));
     }

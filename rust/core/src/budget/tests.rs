@@ -147,7 +147,7 @@ fn what_connections_keep_of_their_peers_counts() {
     let Some(share) = shares.first_mut() else {
         panic!("there are shares");
     };
-    share.lost();
+    share.lost(0);
     assert!(budget.admits());
     shares.clear();
     assert_eq!(budget.used.load(Ordering::Relaxed), 0);

@@ -98,7 +98,10 @@ impl Session {
         }
         let output = self.output(state, io.now());
         if let Some(pipe) = &state.pipe {
-            state.backlog.note(pipe.queued_bytes(), io.now());
+            let others = state.share.as_ref().map_or(0, Share::watched);
+            state
+                .backlog
+                .note(pipe.queued_bytes().max(others), io.now());
         }
         if (matches!(input, Input::More) || output != Output::Idle)
             && let Some(token) = state.token
@@ -305,8 +308,11 @@ impl Session {
         if *reason == CloseReason::OutOfMemory {
             self.port.count_drop(DropReason::NoMemory, 1);
         }
-        if let Some(share) = &mut state.share {
-            share.lost();
+        let begun = state.pipe.as_ref().map_or(0, Pipe::weight_begun);
+        if let Some(share) = &mut state.share
+            && share.lost(up.engine.stranded() as u64 + begun)
+        {
+            io.give_memory_back();
         }
         let stranded = up.stranded();
         // Messages that the peer's kernel has not acknowledged by now will not be read. More may be acknowledged soon, so it is
