@@ -458,7 +458,7 @@ impl Share {
         }
     }
 
-    /// What waits at all connections, in bytes, if this one watches for its end; otherwise 0.
+    /// The bytes that wait at all connections, if this one watches for their end; otherwise 0.
     #[inline]
     pub(crate) fn watched(&self) -> u64 {
         match self.watch {

@@ -218,7 +218,7 @@ pub struct Engine {
     moved: usize,
     /// How many bytes have moved before that check.
     volume: usize,
-    /// What an incomplete message took when the connection ended.
+    /// The memory of an incomplete message when the connection ended.
     stranded: usize,
     /// The last time passed in.
     now: Instant,
