@@ -78,6 +78,11 @@ impl Cursor {
         Ok(())
     }
 
+    /// Whether the next write opens the file.
+    pub(super) fn is_resting(&self) -> bool {
+        self.file.is_none()
+    }
+
     /// Closes the file until the next write.
     pub(super) fn rest(&mut self) {
         self.file = None;

@@ -25,11 +25,15 @@
 //!
 //! Only files with the names that this module gives are opened, changed or removed, and none through a symbolic link.
 //! Anything else in a queue's folder is an error of the bind or connect that opens the folder.
+//!
+//! Files are opened and removed by name. Once the folder was moved or removed, and another socket uses the name, that
+//! socket's files have the same names. [`Lock`] notices this.
 
 mod about;
 mod cursor;
 #[cfg(feature = "fuzzing")]
 pub(crate) mod fuzzing;
+mod lock;
 mod marks;
 mod queue;
 mod record;
@@ -37,17 +41,19 @@ mod recovery;
 mod segment;
 
 use std::fmt;
-use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
-use std::io::{self, Read, Seek, Write};
+use std::fs::{self, DirBuilder, OpenOptions};
+use std::io;
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use self::about::About;
+use self::lock::Lock;
 pub(crate) use self::queue::Queue;
 pub(crate) use self::record::size_of;
 use self::recovery::Left;
-use crate::error::{Error, ErrorKind, Result, printable};
+use crate::error::{Error, Result, printable};
 use crate::sys::files::NO_FOLLOW;
+use crate::sys::sync::Arc;
 
 /// The number of bytes that are read from disk at a time, for all queues of a socket together, unless a message is larger.
 pub(crate) const BLOCK: usize = 256 << 10;
@@ -60,16 +66,12 @@ const SEGMENT_MIN: u64 = 64 << 10;
 /// No queue and no file of an earlier socket has a higher number, or the next one could not be counted.
 const NUMBER_MAX: u64 = 1 << 62;
 
-const LOCK: &str = "LOCK";
 const QUEUE: &str = "queue-";
-
-/// The start of the text in [`LOCK`].
-const HOLDER: &str = "a socket of process ";
 
 /// A folder of queues, locked for one socket.
 pub(crate) struct Folder {
     dir: PathBuf,
-    lock: File,
+    lock: Arc<Lock>,
     /// The type of the socket, and its wire protocol if it is not that of ZeroMQ.
     owner: String,
     /// Whether queues with a name stay when the socket closes.
@@ -112,7 +114,7 @@ impl Folder {
         let dir = &fs::canonicalize(dir).map_err(about)?;
         let mut folder = Folder {
             dir: dir.clone(),
-            lock: lock(dir)?,
+            lock: Arc::new(Lock::take(dir)?),
             owner: printable(owner),
             is_kept,
             next: 0,
@@ -158,7 +160,13 @@ impl Folder {
             is_kept,
             name: name.map(<[u8]>::to_vec),
         };
-        Queue::create(self.queue_path(number), number, &about, segment_size(limit))
+        let queue = Queue::empty(
+            self.queue_path(number),
+            number,
+            segment_size(limit),
+            self.lock.clone(),
+        );
+        queue.create(&about)
     }
 
     fn queue_path(&self, number: u64) -> PathBuf {
@@ -190,7 +198,7 @@ impl Folder {
                 return Err(foreign(&path));
             }
             self.next = number + 1;
-            let queue = Left::find(path, number)?;
+            let queue = Left::find(path, number, self.lock.clone())?;
             self.check(&queue)?;
             left.push(queue);
         }
@@ -233,8 +241,7 @@ impl Folder {
 
 impl Drop for Folder {
     fn drop(&mut self) {
-        // Closing the file would not be enough: a child between fork and exec has it open, too.
-        let _ = self.lock.unlock();
+        self.lock.release();
     }
 }
 
@@ -259,47 +266,6 @@ fn queue_name(number: u64) -> String {
 fn queue_number(name: &str) -> Option<u64> {
     let number = name.strip_prefix(QUEUE)?.parse().ok()?;
     (name == queue_name(number)).then_some(number)
-}
-
-fn lock(dir: &Path) -> Result<File> {
-    let path = dir.join(LOCK);
-    let failed = |error| Folder::failed(dir, "be locked", error);
-    if fs::symlink_metadata(&path).is_ok_and(|file| !file.is_file()) {
-        return Err(failed(foreign(&path)));
-    }
-    let file = existing_file().create(true).truncate(false).open(&path);
-    let mut file = file.map_err(failed)?;
-    let locked = file.try_lock();
-    let mut holder = Vec::new();
-    let read = (&file).take(100).read_to_end(&mut holder);
-    let holder = String::from_utf8_lossy(&holder);
-    match locked {
-        Ok(()) => read.map(|_| ()).map_err(failed)?,
-        Err(TryLockError::WouldBlock) => {
-            let holder = match holder.trim() {
-                "" => "another socket",
-                holder => holder,
-            };
-            let text = format!(
-                "SPILL_DIR {} is in use by {holder}: each socket needs a folder of its own",
-                dir.display()
-            );
-            return Err(Error::with(ErrorKind::AddressInUse, text));
-        }
-        Err(TryLockError::Error(error)) => return Err(failed(error)),
-    }
-    // A disk without room may have cut it short, and zeros are what a file system leaves for what it had not written.
-    let text = holder.trim_end_matches('\0');
-    if !text.starts_with(HOLDER) && !HOLDER.starts_with(text) {
-        return Err(failed(foreign(&path)));
-    }
-    // The text is only informative; the lock holds even if there is no room for it.
-    let text = format!("{HOLDER}{}\n", std::process::id());
-    let _ = file
-        .set_len(0)
-        .and_then(|()| file.rewind())
-        .and_then(|()| file.write_all(text.as_bytes()));
-    Ok(file)
 }
 
 /// Options for a file that exists, and is not a link to another one.

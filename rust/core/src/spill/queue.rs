@@ -10,14 +10,17 @@ use zeroxide_proto::message::Message;
 
 use super::about::{self, About};
 use super::cursor::{self, Cursor};
+use super::lock::Lock;
 use super::marks::Marks;
 use super::record::{self, Found, read_up_to};
 use super::segment::{self, START, Segment};
 use super::{damaged, existing_file, new_file, sync};
+use crate::sys::sync::Arc;
 
 /// See the module text. Its folder is removed by [`remove`](Queue::remove) only, so that a process that is killed leaves
 /// its messages.
 pub(crate) struct Queue {
+    lock: Arc<Lock>,
     pub(super) dir: PathBuf,
     /// The number in the name of the folder.
     number: u64,
@@ -45,32 +48,10 @@ pub(crate) struct Queue {
 }
 
 impl Queue {
-    /// Creates the folder with an empty queue.
-    pub(super) fn create(
-        dir: PathBuf,
-        number: u64,
-        about: &About,
-        segment_size: u64,
-    ) -> io::Result<Queue> {
-        DirBuilder::new().mode(0o700).create(&dir)?;
-        let mut queue = Queue::empty(dir, number, segment_size);
-        let made = about.create(&queue.dir, number).and_then(|()| {
-            if about.is_kept {
-                queue.cursor = Some(Cursor::create(&queue.dir)?);
-            }
-            Ok(())
-        });
-        match made {
-            Ok(()) => Ok(queue),
-            Err(error) => {
-                let _ = queue.remove();
-                Err(error)
-            }
-        }
-    }
-
-    pub(super) fn empty(dir: PathBuf, number: u64, segment_size: u64) -> Queue {
+    /// A queue without a folder.
+    pub(super) fn empty(dir: PathBuf, number: u64, segment_size: u64, lock: Arc<Lock>) -> Queue {
         Queue {
+            lock,
             dir,
             number,
             segment_size,
@@ -86,6 +67,25 @@ impl Queue {
             is_behind: false,
             messages: 0,
             bytes: 0,
+        }
+    }
+
+    /// Creates the folder.
+    pub(super) fn create(mut self, about: &About) -> io::Result<Queue> {
+        self.lock.check()?;
+        DirBuilder::new().mode(0o700).create(&self.dir)?;
+        let made = about.create(&self.dir, self.number).and_then(|()| {
+            if about.is_kept {
+                self.cursor = Some(Cursor::create(&self.dir)?);
+            }
+            Ok(())
+        });
+        match made {
+            Ok(()) => Ok(self),
+            Err(error) => {
+                let _ = self.remove();
+                Err(error)
+            }
         }
     }
 
@@ -142,7 +142,9 @@ impl Queue {
             return Ok(false);
         }
         if last.file.is_none() {
-            match existing_file().open(segment::path(&self.dir, last.number)) {
+            let opened = self.lock.check();
+            match opened.and_then(|()| existing_file().open(segment::path(&self.dir, last.number)))
+            {
                 Ok(file) => last.file = Some(file),
                 Err(error) if is_gone(&error) => last.is_sealed = true,
                 Err(error) => return Err(error),
@@ -152,6 +154,7 @@ impl Queue {
     }
 
     fn begin_segment(&mut self) -> io::Result<()> {
+        self.lock.check()?;
         let number = self.next;
         let path = self.path(number);
         let before = self.segments.back().map_or(0, |last| last.end);
@@ -184,6 +187,11 @@ impl Queue {
             return Ok(None);
         };
         if let (Some(cursor), Some(first)) = (&mut self.cursor, self.segments.front()) {
+            if cursor.is_resting()
+                && let Err(error) = self.lock.check()
+            {
+                return Err(damaged(&self.dir, &error.to_string()));
+            }
             let recorded = cursor.write(&self.dir, (first.number, self.at + size));
             self.is_behind = match recorded {
                 Err(error) if is_full(&error) => true,
@@ -207,7 +215,8 @@ impl Queue {
             }
             let path = segment::path(&self.dir, first.number);
             if first.file.is_none() {
-                match existing_file().open(&path) {
+                let opened = self.lock.check();
+                match opened.and_then(|()| existing_file().open(&path)) {
                     Ok(file) => first.file = Some(file),
                     Err(error) if is_gone(&error) => {
                         self.seal_unlinked();
@@ -263,7 +272,14 @@ impl Queue {
     /// # Errors
     /// The system's. The next call removes the rest.
     pub(super) fn remove_read(&mut self) -> io::Result<()> {
-        if self.cursor.is_some() && !self.read.is_empty() {
+        if self.read.is_empty() {
+            return Ok(());
+        }
+        if self.is_another_sockets()? {
+            self.read.clear();
+            return Ok(());
+        }
+        if self.cursor.is_some() {
             let first = self.segments.front().map(|first| first.number);
             self.marks
                 .set_first(&self.dir, first.unwrap_or(self.next))?;
@@ -292,6 +308,7 @@ impl Queue {
     /// # Errors
     /// The system's.
     pub(crate) fn sync(&mut self) -> io::Result<()> {
+        self.lock.check()?;
         for segment in &self.segments {
             sync(&self.path(segment.number))?;
         }
@@ -317,6 +334,9 @@ impl Queue {
     /// The system's.
     pub(crate) fn remove(mut self) -> io::Result<()> {
         self.rest();
+        if self.is_another_sockets()? {
+            return Ok(());
+        }
         let segments = self.segments.drain(..);
         self.read.extend(segments.map(|segment| segment.number));
         self.remove_read()?;
@@ -327,6 +347,14 @@ impl Queue {
         }
         remove_file(&self.dir.join(about::NAME))?;
         fs::remove_dir(&self.dir)
+    }
+
+    /// Whether the files with the names of this queue's are those of another socket.
+    fn is_another_sockets(&self) -> io::Result<bool> {
+        match self.lock.check() {
+            Err(error) if is_gone(&error) => Ok(true),
+            checked => checked.map(|()| false),
+        }
     }
 
     pub(super) fn path(&self, number: u64) -> PathBuf {

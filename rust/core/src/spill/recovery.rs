@@ -7,11 +7,13 @@ use std::path::{Path, PathBuf};
 
 use super::about::{self, About};
 use super::cursor::{self, Cursor};
+use super::lock::Lock;
 use super::marks::Marks;
 use super::queue::{Queue, look};
 use super::record::{self, Found, read_up_to};
 use super::segment::{self, START, Segment, Start, read_start};
 use super::{BLOCK, SEGMENT_MAX, damaged, existing_file, foreign};
+use crate::sys::sync::Arc;
 
 /// See the module text.
 pub(super) struct Left {
@@ -30,7 +32,7 @@ impl Left {
     ///
     /// # Errors
     /// The system's, and `InvalidData` if a file is damaged other than at its end, or is not one of a queue.
-    pub(super) fn find(dir: PathBuf, number: u64) -> io::Result<Left> {
+    pub(super) fn find(dir: PathBuf, number: u64, lock: Arc<Lock>) -> io::Result<Left> {
         if !fs::symlink_metadata(&dir)?.is_dir() {
             return Err(foreign(&dir));
         }
@@ -41,7 +43,7 @@ impl Left {
         };
         let mut left = Left {
             about,
-            queue: Queue::empty(dir, number, SEGMENT_MAX),
+            queue: Queue::empty(dir, number, SEGMENT_MAX, lock),
             is_cut: false,
             was_kept: files.has_cursor || files.marks.any(),
         };

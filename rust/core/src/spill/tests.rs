@@ -1,6 +1,7 @@
 use std::os::unix::fs::FileExt;
 
 use super::*;
+use crate::error::ErrorKind;
 use zeroxide_proto::frame::Frame;
 use zeroxide_proto::message::Message;
 
