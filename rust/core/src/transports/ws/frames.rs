@@ -7,6 +7,7 @@ use crate::sys::errno;
 const FINAL: u8 = 0x80;
 const MASKED: u8 = 0x80;
 const CONTINUATION: u8 = 0;
+const TEXT: u8 = 1;
 const BINARY: u8 = 2;
 pub(super) const CLOSE: u8 = 8;
 pub(super) const PING: u8 = 9;
@@ -83,8 +84,14 @@ pub(super) fn parse(bytes: &[u8], is_masked: bool) -> Result<Option<(Start, usiz
             "uses an extension of WebSocket that was not negotiated",
         ));
     }
-    if opcode != BINARY && opcode != CONTINUATION && !is_control {
-        return Err(wrong("sends text, expected binary messages"));
+    match opcode {
+        BINARY | CONTINUATION | CLOSE..=PONG => {}
+        TEXT => return Err(wrong("sends text, expected binary messages")),
+        _ => {
+            return Err(wrong(
+                "sends a frame of a type that WebSocket does not have",
+            ));
+        }
     }
     if (second & MASKED != 0) != is_masked {
         let why = match is_masked {

@@ -15,6 +15,8 @@ use crate::transports::layers::{Layer, Phase};
 
 /// The status of a normal end.
 const NORMAL: [u8; 2] = 1000_u16.to_be_bytes();
+/// The status after bytes that do not follow the protocol.
+const PROTOCOL_ERROR: [u8; 2] = 1002_u16.to_be_bytes();
 
 /// See the module text.
 #[derive(Debug)]
@@ -124,12 +126,27 @@ impl WsLayer {
         match control.opcode {
             CLOSE => {
                 self.has_ended = true;
-                self.outlet.close(&control.payload);
+                self.outlet.close(answer_to_close(&control.payload));
             }
             PING => self.outlet.pong(control.payload),
             // A PONG has its effect by arriving.
             _ => {}
         }
+    }
+}
+
+/// The payload that answers the one of a CLOSE: the same, if it is empty or has a status that may be sent (RFC 6455 section
+/// 7.4) and text.
+fn answer_to_close(payload: &[u8]) -> &[u8] {
+    match payload.split_first_chunk() {
+        None if payload.is_empty() => payload,
+        Some((status, text))
+            if matches!(u16::from_be_bytes(*status), 1000..=1003 | 1007..=1014 | 3000..=4999)
+                && str::from_utf8(text).is_ok() =>
+        {
+            payload
+        }
+        _ => &PROTOCOL_ERROR,
     }
 }
 

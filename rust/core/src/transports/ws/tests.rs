@@ -164,6 +164,17 @@ fn a_client_accepts_only_the_right_answer() {
         (right.replace("101", "404"), "HTTP status 404"),
         (right.replace("s3p", "s4p"), "Sec-WebSocket-Accept"),
         (
+            right.replace("\r\n\r\n", "\r\nSec-WebSocket-Accept: another\r\n\r\n"),
+            "Sec-WebSocket-Accept",
+        ),
+        (
+            right.replace(
+                "\r\n\r\n",
+                "\r\nSec-WebSocket-Extensions: permessage-deflate\r\n\r\n",
+            ),
+            "an extension",
+        ),
+        (
             right.replace("ZWS2.0/NULL", "ZWS2.0/CURVE"),
             "expected ZWS2.0/NULL",
         ),
@@ -267,9 +278,31 @@ fn pings_are_answered_and_the_end_is_returned() {
 }
 
 #[test]
+fn a_malformed_close_is_answered_as_an_error_of_the_protocol() {
+    for (sent, answered) in [
+        (&[][..], &[][..]),
+        (&[3, 232, b'x'], &[3, 232, b'x']),
+        (&[19, 135], &[19, 135]),
+        (&[3], &[3, 234]),
+        (&[0, 5], &[3, 234]),
+        (&[3, 237], &[3, 234]),
+        (&[19, 136], &[3, 234]),
+        (&[3, 232, 0xff], &[3, 234]),
+    ] {
+        let mut server = open(usize::MAX).1;
+        server.handle_input(&frame(0x88, sent)).unwrap();
+        let expected = [&[0x88, answered.len() as u8][..], answered].concat();
+        assert_eq!(server.poll_transmit(), expected, "{sent:?}");
+        assert!(server.has_ended());
+    }
+}
+
+#[test]
 fn frames_that_zws_does_not_have_are_refused() {
     for (frame, words) in [
         (&b"\x81\x81"[..], "sends text"),
+        (b"\x83\x81", "a frame of a type"),
+        (b"\x8b\x80", "a frame of a type"),
         (b"\xc2\x81", "extension"),
         (b"\x82\x01", "does not mask"),
         (b"\x89\xfe", "control frame of more"),

@@ -212,8 +212,13 @@ pub(super) fn check_answer(bytes: &[u8], key: &str, dialect: Dialect) -> Result<
             "switches to another protocol than WebSocket".to_owned(),
         ));
     }
-    if value(headers, "Sec-WebSocket-Accept").map(str::trim) != Some(&*accept_key(key)) {
+    let accepts = values(headers, "Sec-WebSocket-Accept").map(str::trim);
+    if !accepts.eq([accept_key(key)]) {
         return Err(wrong("sends a wrong Sec-WebSocket-Accept".to_owned()));
+    }
+    if value(headers, "Sec-WebSocket-Extensions").is_some_and(|names| !names.trim().is_empty()) {
+        let text = "uses an extension of WebSocket that this client has not offered";
+        return Err(wrong(text.to_owned()));
     }
     let (chosen, protocol) = (
         value(headers, "Sec-WebSocket-Protocol"),
