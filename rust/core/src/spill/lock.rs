@@ -84,7 +84,7 @@ impl Lock {
                 let text = format!("{} {what}", self.path.display());
                 Err(io::Error::new(io::ErrorKind::NotFound, text))
             }
-            // Nobody has locked what else the name may mean.
+            // No other socket has locked a folder of this name.
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
             Err(error) => Err(error),
         }
