@@ -5,6 +5,7 @@ import importlib
 import itertools
 import os
 import stat
+import sys
 import warnings
 
 import pytest
@@ -380,6 +381,26 @@ def test_a_handler_can_be_replaced(zmq, auth, context):
         assert passes(zmq, context, {"zap_domain": b"x"}, {})["User-Id"] == "anonymous"
         guard.stop()
         guard.stop()
+
+
+@pytest.mark.zeroxide_only
+def test_a_provider_that_exits_does_not_end_the_handler(zmq, auth, context):
+    class Provider:
+        calls = 0
+
+        def callback(self, domain, key):
+            self.calls += 1
+            return self.calls > 1 or sys.exit(1)
+
+    guard = auth.thread.ThreadAuthenticator(context)
+    guard.start()
+    guard.configure_curve_callback(domain="*", credentials_provider=Provider())
+    public, secret = zmq.curve_keypair()
+    server = {"curve_server": True, "curve_secretkey": secret}
+    client = {"curve_publickey": public, "curve_secretkey": secret, "curve_serverkey": public}
+    assert passes(zmq, context, server, client) is None
+    assert passes(zmq, context, server, client).bytes == b"hello"
+    guard.stop()
 
 
 @pytest.mark.zeroxide_only

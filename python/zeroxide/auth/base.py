@@ -384,10 +384,12 @@ class Authenticator:
             user_id = "anonymous"
             if not reason:
                 reason, user_id = await self._authenticate(domain, mechanism, credentials)
-        except Exception:
+        except (Exception, SystemExit) as error:
             # There must be an answer, because this peer and all later ones wait.
             self.log.exception("the question about %s cannot be answered", address)
             self._send_zap_reply(request_id, b"500", b"Internal error", "")
+            if isinstance(error, SystemExit):
+                raise
             return
         if reason:
             self._send_zap_reply(request_id, b"400", reason, "")

@@ -2,6 +2,7 @@
 
 import asyncio
 import sys
+from contextlib import suppress
 from threading import Thread
 from typing import Any
 
@@ -70,7 +71,9 @@ class AuthenticationThread(Thread):
             try:
                 while True:
                     request = self._requests.recv_multipart()
-                    runner.run(self.authenticator.handle_zap_message(request))
+                    # A provider that calls sys.exit() would end this thread only, and without a word.
+                    with suppress(SystemExit):
+                        runner.run(self.authenticator.handle_zap_message(request))
             except ZMQError as error:
                 if error.errno not in (ENOTSOCK, ETERM):
                     raise
