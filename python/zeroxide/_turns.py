@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 from . import _native
 
 if TYPE_CHECKING:
-    from asyncio import Future
+    from asyncio import AbstractEventLoop, Future
 
-__all__ = ["others", "readable"]
+__all__ = ["Readable", "others"]
 
 
 async def others() -> None:
@@ -21,20 +21,38 @@ async def others() -> None:
         await asyncio.sleep(0)
 
 
-async def readable(source: Any) -> None:
-    """Waits in asyncio until the descriptor of `source` is readable."""
-    import asyncio
+class Readable:
+    """Waits in asyncio until the descriptor of `source` is readable, in any number of tasks.
 
-    loop = asyncio.get_running_loop()
-    ready = loop.create_future()
-    descriptor = source.fileno()
-    loop.add_reader(descriptor, _finish, ready)
-    try:
-        await ready
-    finally:
-        loop.remove_reader(descriptor)
+    A loop has one reader for a descriptor, so the tasks of a loop share it.
+    """
+
+    def __init__(self, source: Any) -> None:
+        self._source = source
+        self._waiting: dict[AbstractEventLoop, set[Future[None]]] = {}
+
+    async def wait(self) -> None:
+        """Waits until the descriptor is readable. Another task may read first."""
+        import asyncio
+
+        loop = asyncio.get_running_loop()
+        descriptor = self._source.fileno()
+        waiting = self._waiting.get(loop)
+        if waiting is None:
+            waiting = self._waiting[loop] = set()
+            loop.add_reader(descriptor, _finish, waiting)
+        ready = loop.create_future()
+        waiting.add(ready)
+        try:
+            await ready
+        finally:
+            waiting.remove(ready)
+            if not waiting:
+                del self._waiting[loop]
+                loop.remove_reader(descriptor)
 
 
-def _finish(future: "Future[None]") -> None:
-    if not future.done():
-        future.set_result(None)
+def _finish(waiting: "set[Future[None]]") -> None:
+    for future in waiting:
+        if not future.done():
+            future.set_result(None)

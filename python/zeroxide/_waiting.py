@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import Any
 
 from . import _checks, _native
-from ._turns import others, readable
+from ._turns import Readable, others
 from .socket import Socket
 
 __all__ = ["wait_for_peers"]
@@ -24,6 +24,7 @@ async def wait_for_peers(
     seconds = None if millis < 0 else millis / 1000
     await others()
     watcher = _native.Watcher(socket)
+    readable = Readable(watcher)
     found = 0
     watcher.watch()
     try:
@@ -34,7 +35,7 @@ async def wait_for_peers(
                 found = look()
                 if found >= count:
                     return found
-                await readable(watcher)
+                await readable.wait()
     except TimeoutError:
         raise socket._too_few(found, count, what) from None
     finally:

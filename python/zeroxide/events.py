@@ -6,7 +6,7 @@ from typing import Self
 from . import _native
 from ._closing import Closing
 from ._exports import exports_only
-from ._turns import others, readable
+from ._turns import Readable, others
 from .constants import Event
 from .error import Again
 
@@ -52,7 +52,8 @@ class SocketEvent:
 class SocketEvents(Closing):
     """An iterator over the events of a socket: see `Socket.monitor_events`.
 
-    Works with ``for`` and ``async for``. The iteration ends when the socket or the iterator
+    Works with ``for`` and ``async for``. If several threads or tasks iterate, each event goes to
+    one of them. The iteration ends when the socket or the iterator
     is closed; a ``for`` loop also ends when nothing happens for `timeout` ms. As a ``with``
     block, the iterator closes itself.
 
@@ -67,6 +68,7 @@ class SocketEvents(Closing):
 
     def __init__(self, stream: _native.EventStream, timeout: float | None = None) -> None:
         self._stream = stream
+        self._readable = Readable(stream)
         self._timeout = timeout
         self._is_closed = False
 
@@ -140,7 +142,7 @@ class SocketEvents(Closing):
             try:
                 event = self.recv(0)
             except Again:
-                await readable(self._stream)
+                await self._readable.wait()
                 continue
             if event is None:
                 raise StopAsyncIteration

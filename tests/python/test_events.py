@@ -158,6 +158,35 @@ def test_async_iteration(zmq):
     asyncio.run(asyncio.wait_for(main(), PATIENCE))
 
 
+@pytest.mark.parametrize("is_cancelled", [False, True])
+def test_several_tasks_share_the_events(zmq, is_cancelled):
+    async def main():
+        import zeroxide.asyncio
+
+        context = zeroxide.asyncio.Context()
+        pull = context.socket(zmq.PULL)
+        events = pull.monitor_events()
+        kinds = []
+
+        async def watch():
+            async for event in events:
+                kinds.append(event.kind)
+
+        first, second = asyncio.ensure_future(watch()), asyncio.ensure_future(watch())
+        await asyncio.sleep(0)
+        if is_cancelled:
+            second.cancel()
+            await asyncio.wait([second])
+        pull.bind("tcp://127.0.0.1:*")
+        pull.close()
+        await asyncio.wait([first, second])
+        assert first.exception() is None
+        assert kinds == [zmq.Event.LISTENING, zmq.Event.CLOSED, zmq.Event.MONITOR_STOPPED]
+        context.term()
+
+    asyncio.run(asyncio.wait_for(main(), PATIENCE))
+
+
 @pytest.mark.parametrize("transport", ["tcp", "ipc", "inproc"])
 def test_wait_connected(zmq, sockets, transport):
     push = sockets.bound(zmq.PUSH, transport)
