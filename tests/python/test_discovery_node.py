@@ -383,6 +383,20 @@ def test_a_terminated_context_ends_a_node(port: int) -> None:
     assert waiting.result() == []
 
 
+def test_a_node_has_a_context_of_its_own_for_all_its_peers(port: int) -> None:
+    shared = zmq.Context.instance()
+    used = len(shared._open_sockets())
+    one = Node("one", interface="lo", port=port, interval=50, max_peers=2000)
+    own = one._driver._context
+    with Node("two", interface="lo", port=port, interval=50):
+        expect(one, Enter)
+        assert own is not None
+        assert own.max_sockets == 4000
+        assert len(shared._open_sockets()) == used
+    one.close()
+    assert own.closed
+
+
 @pytest.mark.parametrize("host", ["127.0.0.1", "\udcff", "x" * 200])
 def test_a_peer_may_name_any_endpoint(port: int, host: str) -> None:
     context = zmq.Context()

@@ -17,6 +17,7 @@ from uuid import UUID
 
 from .._native import zmq_poll
 from ..constants import DONTWAIT, POLLIN, Errno
+from ..context import Context
 from ..error import Again, ContextTerminated, ZMQError
 from ..socket import Socket
 from ._beacon import Beacon
@@ -58,6 +59,7 @@ class Driver:
         gossip: Its place in the gossip network, if it has one.
         gossip_clients: The ROUTER of the nodes that connect to it there; None if none can.
         gossip_remotes: The DEALERs of those that it connects to.
+        context: The context of the sockets, if it is the node's own and ends with it.
     """
 
     def __init__(
@@ -69,6 +71,7 @@ class Driver:
         gossip: GossipMachine | None,
         gossip_clients: Socket[Any] | None,
         gossip_remotes: Sequence[Socket[Any]],
+        context: Context[Any] | None,
     ) -> None:
         self.machine = machine
         self._inbox = inbox
@@ -77,6 +80,7 @@ class Driver:
         self._gossip = gossip
         self._gossip_clients = gossip_clients
         self._gossip_remotes = list(gossip_remotes)
+        self._context = context
         self._mailboxes: dict[UUID, Socket[Any]] = {}
         self._lock = threading.RLock()
         self._changed = threading.Condition(self._lock)
@@ -203,6 +207,8 @@ class Driver:
             self._error = error
         finally:
             self._end()
+            if self._context is not None:
+                self._context.term(timeout=2 * _LINGER)
 
     def _step(self) -> None:
         with self._lock:

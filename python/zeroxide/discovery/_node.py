@@ -90,10 +90,14 @@ class _Node:
         name = uuid.hex[:6].upper() if name is None else _name("name", name)
         checked = _checked_headers(headers or {}, services or {})
         most = _checks.whole("max_peers", max_peers, 1)
+        own_context = None
+        if context is None:
+            context = own_context = Context()
+            context.max_sockets = _max_sockets(most)
 
         def open_socket(kind: int, **options: Any) -> Socket[Any]:
             # A plain socket, whatever the context makes: the thread uses it.
-            socket: Socket[Any] = (context or Context.instance()).socket(kind, Socket)
+            socket: Socket[Any] = context.socket(kind, Socket)
             try:
                 for option, value in options.items():
                     setattr(socket, option, value)
@@ -110,6 +114,8 @@ class _Node:
             return open_socket(SocketType.DEALER, routing_id=own, sndhwm=_MAILBOX, rcvhwm=1)
 
         with contextlib.ExitStack() as opened:
+            if own_context is not None:
+                opened.callback(own_context.term)
             inbox = open_socket(SocketType.ROUTER, router_handover=True, maxmsgsize=_MAX_MESSAGE)
             opened.callback(inbox.close, linger=0)
             inbox.bind(endpoint)
@@ -146,7 +152,9 @@ class _Node:
             if hubs or gossip_bind is not None:
                 exchange = GossipMachine(len(hubs), clock())
                 exchange.publish(uuid.hex.upper(), addresses.seen_from(""), clock())
-            self._driver = Driver(machine, inbox, open_mailbox, beacon, exchange, clients, remotes)
+            self._driver = Driver(
+                machine, inbox, open_mailbox, beacon, exchange, clients, remotes, own_context
+            )
             opened.pop_all()
         self._uuid = uuid
         self._name = name
@@ -278,7 +286,11 @@ class _Node:
         return self._driver.call(lambda machine: machine.shout(group, parts))
 
     def close(self) -> None:
-        """Says goodbye to the peers, and closes the sockets."""
+        """Says goodbye to the peers, and closes the sockets.
+
+        If the node has a context of its own, the call waits until the goodbyes are sent, up to a second for peers that
+        cannot be reached.
+        """
         self._finalizer()
 
     def __repr__(self) -> str:
@@ -308,7 +320,9 @@ class Node(_Node, Closing):
         evasive: A peer that is silent for this long is evasive. It gets pings from half of this time on.
         expired: A peer that is silent for this long is gone.
         max_peers: How many peers the node has at most.
-        context: The context of the sockets; None for `Context.instance`.
+        context: The context of the sockets; None for one of the node's own. Another one needs a ``MAX_SOCKETS`` of at least
+            twice `max_peers`, plus what the program uses. An authenticator decides about the node's peers only if it has the
+            same context.
         configure: A function that sets options of each socket before it binds or connects.
 
     Raises:
@@ -508,6 +522,11 @@ class _Addresses:
         except ValueError:  # a name, which could take long to look up
             host = ""
         return f"tcp://{host or self._host}:{self.port}"
+
+
+def _max_sockets(max_peers: int) -> int:
+    """Returns how many sockets a node needs: a mailbox for each peer, those that still say goodbye, and the others."""
+    return min(max(1000, 2 * max_peers), 1 << 30)
 
 
 def _own_host(interface: str | None) -> str:
