@@ -454,6 +454,58 @@ def test_forged_beacons_open_a_limited_number_of_sockets() -> None:
     assert announced in station.mailboxes
 
 
+def flood(station: Station, count: int, now: float) -> None:
+    """Announces nodes that do not exist."""
+    for number in range(1, count + 1):
+        forged = uuid.UUID(int=10_000 + number)
+        station.machine.handle_announcement(forged.hex, f"tcp://10.1.0.1:{number}", now)
+
+
+@pytest.mark.parametrize("count", [3000, 12_000])
+def test_forged_gossip_opens_a_limited_number_of_sockets_and_keeps_no_node_out(count: int) -> None:
+    network = Network(beacons=False)
+    one, other = network.add(max_peers=1000), network.add()
+    one.machine.handle_announcement(other.machine.uuid.hex, other.endpoint, network.now)
+    network.settle()
+    flood(one, count, network.now)
+    network.settle()
+    assert len(one.mailboxes) == 101
+    assert len(one.machine._announced) <= 10_000
+    third = network.add()
+    one.machine.handle_announcement(third.machine.uuid.hex, third.endpoint, network.now)
+    network.run(2000)
+    assert one.names() == {"n2", "n3"}
+    # A node that was not announced here says hello.
+    fourth = network.add()
+    fourth.machine.handle_announcement(one.machine.uuid.hex, one.endpoint, network.now)
+    network.settle()
+    assert one.names() == {"n2", "n3", "n4"}
+    assert not any(isinstance(event, Exit) for event in one.take())
+
+
+def test_nodes_that_gossip_announced_before_a_flood_are_found_in_the_end() -> None:
+    network = Network(beacons=False)
+    one, other = network.add(), network.add()
+    flood(one, 100, network.now)
+    one.machine.handle_announcement(other.machine.uuid.hex, other.endpoint, network.now)
+    flood(one, 1000, network.now)
+    network.run(20_000)
+    assert one.names() == {"n2"}
+    # Nodes that do not exist are given up.
+    network.run(1_000_000)
+    assert one.names() == {"n2"}
+    assert len(one.machine._announced) == len(one.mailboxes) == 1
+
+
+def test_more_announced_nodes_than_may_be_strangers_are_all_found_at_once() -> None:
+    network = Network(beacons=False)
+    one, *others = [network.add(max_peers=1000) for _ in range(250)]
+    for other in others:
+        one.machine.handle_announcement(other.machine.uuid.hex, other.endpoint, network.now)
+    network.settle()
+    assert len(one.names()) == len(others)
+
+
 def test_peers_that_said_hello_are_not_forgotten_for_others() -> None:
     network, station = lonely(max_peers=2)
     for _ in range(4):
@@ -495,13 +547,16 @@ def test_each_message_without_room_is_counted_once() -> None:
     assert machine.dropped == 1
     machine.handle_beacon(write_beacon(other, 1), "h", network.now)
     assert machine.dropped == 2
+    # The node is known from gossip now, and waits for a place.
     machine.handle_announcement(other.hex, endpoint, network.now)
-    assert machine.dropped == 3
-    # The node is known from gossip now, so this message asks for a place, too.
+    assert machine.dropped == 2
     machine.handle_message([identity(other), *Message(Kind.PING, 2).write()], network.now)
-    assert machine.dropped == 4
+    assert machine.dropped == 3
     network.settle()
     assert [type(event) for event in station.take()] == [Enter]
+    machine.handle_message([LIAR, *Message(Kind.GOODBYE, 2).write()], network.now)
+    network.run(1000)
+    assert list(station.mailboxes) == [other]
 
 
 def test_a_peer_joins_no_more_groups_than_it_may() -> None:

@@ -3,7 +3,7 @@
 Times are in milliseconds, as in `zeroxide.patterns`.
 """
 
-from collections import deque
+from collections import OrderedDict, deque
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
@@ -43,8 +43,9 @@ _RETRIES = 10
 # Endpoints that are remembered from gossip, at most.
 _MAX_ANNOUNCED = 10_000
 
-# Nodes from beacons that have not said hello, at most. A beacon is easy to forge, and each costs a socket.
-_MAX_GREETED = 100
+# Nodes from beacons that have not said hello, at most, and as many from gossip. Both are easy to forge, and each node costs
+# a socket.
+_MAX_STRANGERS = 100
 
 _SEQUENCE = 1 << 16
 _STATUS = 1 << 8
@@ -177,7 +178,12 @@ class NodeMachine:
         self._max_peers = max_peers
         self._status = 0
         self._peers: dict[UUID, _Peer] = {}
+        # Peers that have not said hello, from beacons and from gossip, the oldest first.
+        self._greeted: dict[UUID, _Peer] = {}
+        self._invited: dict[UUID, _Peer] = {}
         self._announced: dict[UUID, _Announced] = {}
+        # Those of them that wait for a place among the peers, the one that gets it next last.
+        self._waiting: OrderedDict[UUID, None] = OrderedDict()
         # The numbers with which the earlier connections of peers would go on: these are read beside new ones.
         self._leftovers: dict[UUID, int] = {}
         self._contested: set[str] = set()
@@ -247,9 +253,11 @@ class NodeMachine:
                 if node in self._peers:
                     self._remove(self._peers[node], "goodbye")
             case node, port:
-                has_place = node in self._peers or self._makes_place(now)
-                if not has_place or self._require(node, f"tcp://{host}:{port}", now) is None:
-                    self.dropped += 1
+                if node not in self._peers:
+                    if self._makes_place(self._greeted, now):
+                        self._greeted[node] = self._add(node, f"tcp://{host}:{port}", now)
+                    else:
+                        self.dropped += 1
 
     def handle_announcement(self, key: str, value: str, now: float) -> None:
         """Takes the endpoint of a node from gossip."""
@@ -262,10 +270,12 @@ class NodeMachine:
             return
         if node not in self._announced and len(self._announced) >= _MAX_ANNOUNCED:
             self.dropped += 1
-            return
+            stale = next((other for other in self._announced if other not in self._peers), None)
+            if stale is None:
+                return
+            self._forget(stale)
         self._announced[node] = _Announced(endpoint)
-        if self._require(node, endpoint, now) is None:
-            self.dropped += 1
+        self._invite(node, now)
 
     def handle_message(self, parts: list[bytes], now: float) -> None:
         """Takes a message from the inbox, whose first part is the routing ID of its sender."""
@@ -280,7 +290,7 @@ class NodeMachine:
             peer = self._greet(peer, node, message, now)
         elif peer is None and node in self._announced:
             # The peer takes this node for one that knows it. Saying hello makes it say hello, too.
-            self._require(node, self._announced[node].endpoint, now)
+            self._invite(node, now)
         if peer is None or not peer.is_ready:
             self.dropped += 1
             return
@@ -290,7 +300,8 @@ class NodeMachine:
                 return
             self._remove(peer, "messages lost")
             self._leftovers[node] = (message.sequence + 1) % _SEQUENCE
-            self._try_again(node, now)
+            if self._may_return(node):
+                self._invite(node, now)
             return
         peer.wanted = (peer.wanted + 1) % _SEQUENCE
         self._hear(peer, now)
@@ -325,6 +336,7 @@ class NodeMachine:
             if not is_fair:
                 peer.heard = max(peer.heard, now - self._timing.evasive / 2)
             self._look_at(peer, now)
+        self._admit(now)
 
     def handle_close(self) -> None:
         """Says goodbye."""
@@ -332,6 +344,7 @@ class NodeMachine:
             self._send(peer, Message(Kind.GOODBYE))
             self._commands.append(Disconnect(peer.uuid, drains=peer.is_ready))
         self._peers.clear()
+        self._waiting.clear()
         if self._port is not None:
             self._commands.append(Announce(write_beacon(self.uuid, 0)))
 
@@ -351,20 +364,13 @@ class NodeMachine:
 
     # Peers.
 
-    def _require(self, node: UUID, endpoint: str, now: float) -> _Peer | None:
-        """Returns the peer, which is made and greeted if it is new, and there is room for it.
-
-        The caller counts what it drops if there is none.
-        """
-        peer = self._peers.get(node)
-        if peer is not None:
-            return peer
+    def _add(self, node: UUID, endpoint: str, now: float) -> _Peer:
+        """Makes and greets a peer, for which there is a place."""
         # One that never said hello and has the endpoint of another one is a leftover of a node that restarted.
-        for other in list(self._peers.values()):
-            if other.endpoint == endpoint and not other.is_ready:
+        for other in [*self._greeted.values(), *self._invited.values()]:
+            if other.endpoint == endpoint:
                 self._remove(other, "restarted")
-        if len(self._peers) >= self._max_peers and not self._make_room():
-            return None
+        self._waiting.pop(node, None)
         peer = self._peers[node] = _Peer(node, endpoint, now)
         self._commands.append(Connect(node, endpoint))
         self._send(
@@ -380,29 +386,52 @@ class NodeMachine:
         )
         return peer
 
-    def _makes_place(self, now: float) -> bool:
-        """Returns whether there is a place for a node that has only sent a beacon, which it repeats.
+    def _invite(self, node: UUID, now: float) -> None:
+        """Lets an announced node have the next place, if it has none."""
+        if node not in self._peers:
+            self._waiting[node] = None
+            self._waiting.move_to_end(node)
+            self._admit(now)
 
-        The oldest such node gives its place up if it had the time of a beacon to say hello.
+    def _admit(self, now: float) -> None:
+        """Gives the places that there are to announced nodes that wait, the newest first."""
+        while self._waiting and self._makes_place(self._invited, now):
+            node = next(reversed(self._waiting))
+            self._invited[node] = self._add(node, self._announced[node].endpoint, now)
+
+    def _makes_place(self, strangers: dict[UUID, _Peer], now: float) -> bool:
+        """Returns whether there is a place for one more stranger of a kind.
+
+        The oldest one gives its place up if it had the time of a beacon to say hello.
         """
-        greeted = [
-            peer
-            for node, peer in self._peers.items()
-            if not (peer.is_ready or node in self._announced)
-        ]
-        if len(greeted) >= _MAX_GREETED:
-            if now - greeted[0].heard < self._timing.interval:
-                return False
-            self._remove(greeted[0], "expired")
+        if len(strangers) >= _MAX_STRANGERS:
+            oldest = _oldest(strangers)
+        elif len(self._peers) >= self._max_peers:
+            oldest = _oldest(self._greeted, self._invited)
+        else:
+            return True
+        if oldest is None or now - oldest.heard < self._timing.interval:
+            return False
+        self._give_up(oldest)
         return True
 
-    def _make_room(self) -> bool:
-        """Forgets the oldest node that has not said hello: a beacon is easy to forge."""
-        for peer in self._peers.values():
-            if not peer.is_ready:
-                self._remove(peer, "expired")
-                return True
-        return False
+    def _give_up(self, stranger: _Peer) -> None:
+        """Forgets a node that has not said hello. If gossip has announced it, it is tried again, after the others."""
+        self._remove(stranger, "expired")
+        if self._may_return(stranger.uuid):
+            self._waiting[stranger.uuid] = None
+            self._waiting.move_to_end(stranger.uuid, last=False)
+
+    def _may_return(self, node: UUID) -> bool:
+        """Returns whether gossip has announced a lost node, and it was not tried too often."""
+        announced = self._announced.get(node)
+        if announced is None:
+            return False
+        if announced.retries == 0:
+            self._forget(node)
+            return False
+        announced.retries -= 1
+        return True
 
     def _greet(self, peer: _Peer | None, node: UUID, hello: Message, now: float) -> _Peer | None:
         if hello.sequence != 1 or not self._is_usable(hello.endpoint):
@@ -410,9 +439,16 @@ class NodeMachine:
         if peer is not None and peer.is_ready:
             # It has lost this node, and found it again.
             self._remove(peer, "messages lost")
-        peer = self._require(node, hello.endpoint, now)
+        peer = self._peers.get(node)
         if peer is None:
-            return None
+            if len(self._peers) >= self._max_peers:
+                oldest = _oldest(self._greeted, self._invited)
+                if oldest is None:
+                    return None
+                self._give_up(oldest)
+            peer = self._add(node, hello.endpoint, now)
+        self._greeted.pop(node, None)
+        self._invited.pop(node, None)
         for other in list(self._peers.values()):
             if other is not peer and other.is_ready and other.endpoint == peer.endpoint:
                 self._remove(other, "restarted")
@@ -422,10 +458,13 @@ class NodeMachine:
         peer.headers = MappingProxyType(dict(hello.headers))
         if node in self._announced:
             self._announced[node].retries = _RETRIES
+        self._admit(now)
         return peer
 
     def _remove(self, peer: _Peer, reason: str) -> None:
         del self._peers[peer.uuid]
+        self._greeted.pop(peer.uuid, None)
+        self._invited.pop(peer.uuid, None)
         if reason in ("goodbye", "restarted"):
             self._forget(peer.uuid)
         self._commands.append(Disconnect(peer.uuid, drains=False))
@@ -437,17 +476,6 @@ class NodeMachine:
             for group in peer.groups:
                 self._elect_again(group, peer.uuid)
 
-    def _try_again(self, node: UUID, now: float) -> None:
-        """Connects to a lost peer again, unless its beacons lead to that."""
-        announced = self._announced.get(node)
-        if announced is None:
-            return
-        if announced.retries == 0:
-            self._forget(node)
-            return
-        announced.retries -= 1
-        self._require(node, announced.endpoint, now)
-
     def _is_leftover(self, node: UUID, message: Message) -> bool:
         """Returns whether a message has the next number of an earlier connection."""
         if message.kind == Kind.HELLO or message.sequence != self._leftovers.get(node):
@@ -456,6 +484,7 @@ class NodeMachine:
         return True
 
     def _forget(self, node: UUID) -> None:
+        self._waiting.pop(node, None)
         if self._announced.pop(node, None) is not None:
             self._commands.append(Forget(node))
 
@@ -466,8 +495,12 @@ class NodeMachine:
     def _look_at(self, peer: _Peer, now: float) -> None:
         quiet = now - peer.heard
         if quiet >= self._timing.expired:
-            self._remove(peer, "expired")
-            self._try_again(peer.uuid, now)
+            if peer.is_ready:
+                self._remove(peer, "expired")
+                if self._may_return(peer.uuid):
+                    self._invite(peer.uuid, now)
+            else:
+                self._give_up(peer)
             return
         if not peer.is_ready or quiet < self._timing.evasive / 2:
             return
@@ -608,3 +641,9 @@ class NodeMachine:
     def _end_election(self, group: str) -> None:
         self._elections.pop(group, None)
         self._leaders.pop(group, None)
+
+
+def _oldest(*strangers: dict[UUID, _Peer]) -> _Peer | None:
+    """Returns the oldest of peers that have not said hello."""
+    oldest = (next(iter(each.values())) for each in strangers if each)
+    return min(oldest, key=lambda peer: peer.heard, default=None)
