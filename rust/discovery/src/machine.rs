@@ -5,6 +5,7 @@
 
 mod groups;
 mod peers;
+mod strangers;
 #[cfg(test)]
 mod tests;
 
@@ -18,6 +19,7 @@ use crate::event::{Event, ExitReason, Headers, Peer};
 use crate::id::NodeId;
 use crate::wire::{BEACON_SIZE, Body, Packet, read_beacon, write_beacon};
 use peers::{Announced, Leftovers, Member};
+use strangers::{Source, Strangers, Waiting};
 
 /// Endpoints that are remembered from gossip, at most.
 const ANNOUNCED_MAX: usize = 10_000;
@@ -79,7 +81,9 @@ pub(crate) struct Machine {
     dropped: u64,
     members: BTreeMap<NodeId, Member>,
     entered: u64,
+    strangers: Strangers,
     announced: BTreeMap<NodeId, Announced>,
+    waiting: Waiting,
     leftovers: Leftovers,
     contested: BTreeSet<String>,
     elections: HashMap<String, Election>,
@@ -101,7 +105,9 @@ impl Machine {
             dropped: 0,
             members: BTreeMap::new(),
             entered: 0,
+            strangers: Strangers::default(),
             announced: BTreeMap::new(),
+            waiting: Waiting::default(),
             leftovers: Leftovers::new(own.max_peers),
             contested: BTreeSet::new(),
             elections: HashMap::new(),
@@ -174,8 +180,16 @@ impl Machine {
             Some((node, _)) if node == self.own.id => {}
             Some((node, 0)) => self.remove(node, ExitReason::Goodbye),
             Some((node, port)) => {
-                let found = self.require(node, &format!("tcp://{host}:{port}"), now);
-                self.dropped += u64::from(!found);
+                if self.members.contains_key(&node) {
+                    return;
+                }
+                match self.makes_place(Source::Beacon, now) {
+                    true => {
+                        let endpoint = format!("tcp://{host}:{port}");
+                        self.add_stranger(Source::Beacon, node, endpoint, now);
+                    }
+                    false => self.dropped += 1,
+                }
             }
         }
     }
@@ -192,12 +206,14 @@ impl Machine {
         }
         if !self.announced.contains_key(&node) && self.announced.len() >= ANNOUNCED_MAX {
             self.dropped += 1;
-            return;
+            match self.waiting.last() {
+                None => return,
+                Some(stale) => self.forget(stale),
+            }
         }
         self.announced
-            .insert(node, Announced::at(endpoint.clone().into_owned()));
-        let found = self.require(node, &endpoint, now);
-        self.dropped += u64::from(!found);
+            .insert(node, Announced::at(endpoint.into_owned()));
+        self.invite(node, now);
     }
 
     /// Takes a message from the inbox, whose first frame is the routing ID of its sender.
@@ -256,10 +272,12 @@ impl Machine {
                 self.look_at(node, now);
             }
         }
+        self.admit(now);
     }
 
     /// Says goodbye.
     pub(crate) fn handle_close(&mut self) {
+        self.waiting = Waiting::default();
         let nodes: Vec<NodeId> = self.members.keys().copied().collect();
         for peer in nodes {
             self.send(peer, Body::Goodbye);

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Instant;
 
+use super::strangers::Source;
 use super::{Command, Machine};
 use crate::event::{Event, ExitReason, Headers, Peer};
 use crate::id::NodeId;
@@ -135,12 +136,9 @@ impl Machine {
             if !self.greet(node, packet.sequence, hello, now) {
                 return false;
             }
-        } else if !self.members.contains_key(&node)
-            && let Some(announced) = self.announced.get(&node)
-        {
-            // The peer takes this node for one that knows it. Saying hello makes it say hello, too.
-            let endpoint = announced.endpoint.clone();
-            self.require(node, &endpoint, now);
+        } else if self.announced.contains_key(&node) {
+            // If it is no peer, it takes this node for one that knows it. Saying hello makes it say hello, too.
+            self.invite(node, now);
         }
         let Some(member) = self.members.get_mut(&node) else {
             return false;
@@ -154,7 +152,9 @@ impl Machine {
             }
             self.remove(node, ExitReason::MessagesLost);
             self.leftovers.insert(node, packet.sequence.wrapping_add(1));
-            self.try_again(node, now);
+            if self.may_return(node) {
+                self.invite(node, now);
+            }
             return true; // `Exit` reports it
         }
         member.wanted = member.wanted.wrapping_add(1);
@@ -164,21 +164,20 @@ impl Machine {
         true
     }
 
-    /// Makes and greets a peer if it is new and there is room for it. Returns whether there is such a peer. The caller
-    /// counts what it drops if there is none.
-    pub(super) fn require(&mut self, node: NodeId, endpoint: &str, now: Instant) -> bool {
-        if self.members.contains_key(&node) {
-            return true;
-        }
+    /// Makes and greets a peer, for which there is a place. Returns its place in the order of arrival.
+    fn add(&mut self, node: NodeId, endpoint: String, now: Instant) -> u64 {
         // One that never said hello and has the endpoint of another one is a leftover of a node that restarted.
-        self.remove_others_at(node, endpoint, false);
-        if self.members.len() >= self.own.max_peers && !self.make_room() {
-            return false;
+        let strangers: Vec<NodeId> = self.strangers.all().collect();
+        for other in strangers {
+            let member = self.members.get(&other);
+            if member.is_some_and(|member| member.endpoint == endpoint) {
+                self.remove(other, ExitReason::Restarted);
+            }
         }
+        self.waiting.remove(node);
         self.entered += 1;
-        let member = Member::new(endpoint, self.entered, now);
+        let member = Member::new(&endpoint, self.entered, now);
         self.members.insert(node, member);
-        let endpoint = endpoint.to_owned();
         let hello = Hello {
             endpoint: (self.own.endpoint_for)(&endpoint),
             groups: self.groups.clone(),
@@ -191,13 +190,76 @@ impl Machine {
             endpoint,
         });
         self.send(node, Body::Hello(hello));
-        true
+        self.entered
+    }
+
+    /// Makes and greets a peer that has not said hello.
+    pub(super) fn add_stranger(
+        &mut self,
+        source: Source,
+        node: NodeId,
+        endpoint: String,
+        now: Instant,
+    ) {
+        let entered = self.add(node, endpoint, now);
+        self.strangers.insert(source, entered, node);
+    }
+
+    /// Lets an announced node have the next place, if it has none.
+    pub(super) fn invite(&mut self, node: NodeId, now: Instant) {
+        if !self.members.contains_key(&node) {
+            self.waiting.push_first(node);
+            self.admit(now);
+        }
+    }
+
+    /// Gives the places that there are to announced nodes that wait, the newest first.
+    pub(super) fn admit(&mut self, now: Instant) {
+        while let Some(node) = self.waiting.first()
+            && self.makes_place(Source::Gossip, now)
+        {
+            self.waiting.remove(node);
+            if let Some(announced) = self.announced.get(&node) {
+                let endpoint = announced.endpoint.clone();
+                self.add_stranger(Source::Gossip, node, endpoint, now);
+            }
+        }
+    }
+
+    /// Returns whether there is a place for one more stranger from this source. The oldest one gives its place up if it had
+    /// the time of a beacon to say hello.
+    pub(super) fn makes_place(&mut self, source: Source, now: Instant) -> bool {
+        let oldest = if self.strangers.are_many(source) {
+            self.strangers.oldest_of(source)
+        } else if self.members.len() >= self.own.max_peers {
+            self.strangers.oldest()
+        } else {
+            return true;
+        };
+        let Some((node, member)) = oldest.and_then(|node| Some((node, self.members.get(&node)?)))
+        else {
+            return false;
+        };
+        let had_time = now.saturating_duration_since(member.heard) >= self.own.timing.interval;
+        if had_time {
+            self.give_up(node);
+        }
+        had_time
+    }
+
+    /// Forgets a node that has not said hello. If gossip has announced it, it is tried again, after the others.
+    fn give_up(&mut self, stranger: NodeId) {
+        self.remove(stranger, ExitReason::Expired);
+        if self.may_return(stranger) {
+            self.waiting.push_last(stranger);
+        }
     }
 
     pub(super) fn remove(&mut self, node: NodeId, reason: ExitReason) {
         let Some(member) = self.members.remove(&node) else {
             return;
         };
+        self.strangers.remove(member.entered);
         if matches!(reason, ExitReason::Goodbye | ExitReason::Restarted) {
             self.forget(node);
         }
@@ -220,6 +282,7 @@ impl Machine {
     }
 
     pub(super) fn forget(&mut self, node: NodeId) {
+        self.waiting.remove(node);
         if self.announced.remove(&node).is_some() {
             self.commands.push_back(Command::Forget { peer: node });
         }
@@ -233,8 +296,13 @@ impl Machine {
         let timing = self.own.timing;
         let quiet = now.saturating_duration_since(member.heard);
         if quiet >= timing.expired {
+            if !member.is_ready {
+                return self.give_up(node);
+            }
             self.remove(node, ExitReason::Expired);
-            self.try_again(node, now);
+            if self.may_return(node) {
+                self.invite(node, now);
+            }
             return;
         }
         if !member.is_ready || quiet < timing.evasive / 2 {
@@ -284,16 +352,23 @@ impl Machine {
             // It has lost this node, and found it again.
             self.remove(node, ExitReason::MessagesLost);
         }
-        if !self.require(node, &hello.endpoint, now) {
-            return false;
+        if !self.members.contains_key(&node) {
+            if self.members.len() >= self.own.max_peers {
+                let Some(oldest) = self.strangers.oldest() else {
+                    return false;
+                };
+                self.give_up(oldest);
+            }
+            self.add(node, hello.endpoint.clone(), now);
         }
         // The endpoint may be that of the beacon, which is how this machine reaches the peer.
         let endpoint = self
             .members
             .get(&node)
             .map(|member| member.endpoint.clone());
-        self.remove_others_at(node, &endpoint.unwrap_or_default(), true);
+        self.remove_ready_others_at(node, &endpoint.unwrap_or_default());
         if let Some(member) = self.members.get_mut(&node) {
+            self.strangers.remove(member.entered);
             member.is_ready = true;
             member.wanted = 1;
             member.name = hello.name.as_str().into();
@@ -302,6 +377,7 @@ impl Machine {
         if let Some(announced) = self.announced.get_mut(&node) {
             announced.retries = RETRIES;
         }
+        self.admit(now);
         true
     }
 
@@ -350,23 +426,10 @@ impl Machine {
         }
     }
 
-    /// Forgets the oldest node that has not said hello, because a beacon is easy to forge. Returns whether there was one.
-    fn make_room(&mut self) -> bool {
-        let strangers = self.members.iter().filter(|(_, member)| !member.is_ready);
-        let oldest = strangers.min_by_key(|(_, member)| member.entered);
-        match oldest.map(|(node, _)| *node) {
-            None => false,
-            Some(node) => {
-                self.remove(node, ExitReason::Expired);
-                true
-            }
-        }
-    }
-
-    /// Removes the other peers at an endpoint: those that have said hello, or those that have not.
-    fn remove_others_at(&mut self, node: NodeId, endpoint: &str, are_ready: bool) {
+    /// Removes the other peers at an endpoint that have said hello.
+    fn remove_ready_others_at(&mut self, node: NodeId, endpoint: &str) {
         let others = self.members.iter().filter(|(other, member)| {
-            **other != node && member.is_ready == are_ready && member.endpoint == endpoint
+            **other != node && member.is_ready && member.endpoint == endpoint
         });
         let others: Vec<NodeId> = others.map(|(other, _)| *other).collect();
         for other in others {
@@ -374,17 +437,16 @@ impl Machine {
         }
     }
 
-    /// Connects to a lost peer again, unless its beacons lead to that.
-    fn try_again(&mut self, node: NodeId, now: Instant) {
+    /// Returns whether gossip has announced a lost node, and it was not tried too often.
+    fn may_return(&mut self, node: NodeId) -> bool {
         let Some(announced) = self.announced.get_mut(&node) else {
-            return;
+            return false;
         };
         if announced.retries == 0 {
             self.forget(node);
-            return;
+            return false;
         }
         announced.retries -= 1;
-        let endpoint = announced.endpoint.clone();
-        self.require(node, &endpoint, now);
+        true
     }
 }

@@ -4,6 +4,7 @@ use zeroxide::Frame;
 
 use super::network::{Dice, Network, id, seconds};
 use super::*;
+use crate::machine::strangers::STRANGERS_MAX;
 use crate::wire::{Hello, MAX_GROUPS, MAX_HEADERS};
 
 fn hello(change: impl FnOnce(&mut Hello)) -> Message {
@@ -139,12 +140,17 @@ fn each_message_without_room_is_counted_once() {
     network
         .machine(one)
         .handle_announcement(key.as_bytes(), other.as_bytes(), now);
-    assert_eq!(network.machine(one).dropped(), 3);
-    // The node is known from gossip now, so this message asks for a place, too.
+    // The node is known from gossip now, and waits for a place.
+    assert_eq!(network.machine(one).dropped(), 2);
     let (sequence, body) = (2, Body::Ping);
     receive(&mut network, one, 78, Packet { sequence, body }.write());
-    assert_eq!(network.machine(one).dropped(), 4);
+    assert_eq!(network.machine(one).dropped(), 3);
     assert_eq!(kinds(&network.take(one)), ["Enter"]);
+    let (sequence, body) = (2, Body::Goodbye);
+    receive(&mut network, one, 77, Packet { sequence, body }.write());
+    network.run(seconds(1));
+    let members: Vec<NodeId> = network.machine(one).members.keys().copied().collect();
+    assert_eq!(members, [id(78)]);
 }
 
 #[test]
@@ -249,6 +255,86 @@ fn peers_cannot_elect_a_stranger() {
         .write(),
     );
     assert_eq!(leader(&network.take(one)), None);
+}
+
+/// Announces nodes that do not exist.
+fn flood(network: &mut Network, station: usize, count: u64) {
+    let now = network.now;
+    for number in 1..=count {
+        let key = id(number + 10_000).digits();
+        let endpoint = format!("tcp://10.1.0.1:{number}");
+        network
+            .machine(station)
+            .handle_announcement(key.as_bytes(), endpoint.as_bytes(), now);
+    }
+    network.settle();
+}
+
+#[test]
+fn forged_gossip_takes_a_limited_number_of_places_and_keeps_no_node_out() {
+    for count in [3000, 12_000] {
+        let mut network = Network::of(false, 1000);
+        let (one, other) = network.announced_pair();
+        flood(&mut network, one, count);
+        assert_eq!(network.machine(one).members.len(), 1 + STRANGERS_MAX);
+        assert!(network.machine(one).announced.len() <= ANNOUNCED_MAX);
+        let third = network.add();
+        network.announce(one, third);
+        network.run(seconds(2));
+        assert_eq!(network.names(one), ["n2", "n3"]);
+        // A node that was not announced here says hello.
+        let fourth = network.add();
+        network.announce(fourth, one);
+        network.settle();
+        assert_eq!(network.names(one), ["n2", "n3", "n4"]);
+        assert_eq!(network.names(other), ["n1"]);
+        assert_eq!(kinds(&network.take(one)), ["Enter", "Enter", "Enter"]);
+    }
+}
+
+#[test]
+fn nodes_that_gossip_announced_before_a_flood_are_found_in_the_end() {
+    let mut network = Network::of(false, 100);
+    let (one, other) = (network.add(), network.add());
+    flood(&mut network, one, 100);
+    network.announce(one, other);
+    flood(&mut network, one, 1000);
+    network.run(seconds(20));
+    assert_eq!(network.names(one), ["n2"]);
+    // Nodes that do not exist are given up.
+    network.run(seconds(1000));
+    assert_eq!(network.names(one), ["n2"]);
+    assert_eq!(network.machine(one).announced.len(), 1);
+    assert_eq!(network.machine(one).members.len(), 1);
+}
+
+#[test]
+fn more_announced_nodes_than_may_be_strangers_are_all_found_at_once() {
+    let mut network = Network::of(false, 1000);
+    let one = network.add();
+    for _ in 0..250 {
+        let other = network.add();
+        network.announce(one, other);
+    }
+    network.settle();
+    assert_eq!(network.names(one).len(), 250);
+}
+
+#[test]
+fn forged_beacons_take_a_limited_number_of_places() {
+    let mut network = Network::of(true, 1000);
+    let one = network.add();
+    for number in 100..1100 {
+        let now = network.now;
+        let beacon = write_beacon(id(number), number as u16);
+        network.machine(one).handle_beacon(&beacon, "10.9.9.9", now);
+    }
+    network.settle();
+    assert_eq!(network.machine(one).members.len(), STRANGERS_MAX);
+    assert_eq!(network.machine(one).dropped(), 1000 - STRANGERS_MAX as u64);
+    network.add();
+    network.run(seconds(1));
+    assert_eq!(network.names(one), ["n2"]);
 }
 
 #[test]

@@ -97,14 +97,18 @@ impl Network {
     /// Starts two nodes that know each other, from gossip if there are no beacons.
     pub(super) fn announced_pair(&mut self) -> (usize, usize) {
         let (one, other) = (self.add(), self.add());
-        for (node, peer) in [(one, other), (other, one)] {
-            let (key, now) = (self.stations[peer].id.digits(), self.now);
-            let endpoint = endpoint(&self.stations[peer].host);
-            self.machine(node)
-                .handle_announcement(key.as_bytes(), endpoint.as_bytes(), now);
-        }
+        self.announce(one, other);
+        self.announce(other, one);
         self.run(seconds(1));
         (one, other)
+    }
+
+    /// Announces a peer to a node.
+    pub(super) fn announce(&mut self, node: usize, peer: usize) {
+        let (key, now) = (self.stations[peer].id.digits(), self.now);
+        let endpoint = endpoint(&self.stations[peer].host);
+        self.machine(node)
+            .handle_announcement(key.as_bytes(), endpoint.as_bytes(), now);
     }
 
     pub(super) fn station(&mut self, place: usize) -> &mut Station {
