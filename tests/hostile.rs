@@ -6,7 +6,7 @@ mod common;
 use std::env;
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{Shutdown, TcpStream};
+use std::net::{Shutdown, TcpListener, TcpStream};
 use std::process::{Command, Stdio};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
@@ -17,6 +17,7 @@ use common::{
     socket, until,
 };
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use zeroxide::binding::SocketInternals;
 use zeroxide::{Context, DropReason, ErrorKind, EventKind, Socket, SocketType, Wait, ids};
 
 use SocketType::{Dealer, Pub, Pull, Router, Sub};
@@ -593,6 +594,41 @@ impl Drop for FewDescriptors {
     fn drop(&mut self) {
         let _ = setrlimit(Resource::Nofile, self.usual);
     }
+}
+
+#[test]
+fn connections_to_what_peers_name_leave_descriptors_to_the_program() {
+    let _alone = alone();
+    let _watchdog = Watchdog::new("connections_to_what_peers_name");
+    let context = Context::new();
+    // The kernel answers for a listener that does not accept, so only one side takes descriptors.
+    let silent = TcpListener::bind("127.0.0.1:0").unwrap();
+    let endpoint = format!("tcp://{}", silent.local_addr().unwrap());
+    let open = || {
+        let mailbox = socket(&context, Dealer);
+        mailbox.leave_descriptors().unwrap();
+        mailbox
+    };
+    let newcomer = open();
+    let events = Monitor::of(&context, &newcomer);
+    let few = FewDescriptors::new();
+    let mailboxes: Vec<Socket> = (0..20).map(|_| open()).collect();
+    for mailbox in &mailboxes {
+        mailbox.connect(&endpoint).unwrap();
+    }
+    newcomer.connect(&endpoint).unwrap();
+    assert_eq!(events.wait_for(EventKind::Closed).value, 24, "EMFILE");
+    // The program has descriptors of its own left.
+    let opened: Vec<File> = (0..2)
+        .map(|_| File::open("/proc/self/stat").unwrap())
+        .collect();
+    // When others leave, it connects.
+    drop((opened, mailboxes));
+    events.wait_for(EventKind::Connected);
+    drop((few, events));
+    newcomer.stop_monitor();
+    newcomer.close(Some(Some(Duration::ZERO)));
+    context.term().unwrap();
 }
 
 #[test]

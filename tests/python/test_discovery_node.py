@@ -427,6 +427,34 @@ def test_a_program_that_ends_says_goodbye(node: Callable[..., Node], port: int) 
     assert [type(event) for event in expect(one, Enter, Exit)] == [Enter, Exit]
 
 
+def test_a_node_leaves_descriptors_to_the_program() -> None:
+    script = """
+        import resource, socket, uuid
+        import zeroxide as zmq
+        from zeroxide.discovery import Node, _driver
+
+        listener = socket.create_server(("", 0), backlog=1000)  # the kernel answers for it
+        port = listener.getsockname()[1]
+        mailboxes = []
+        def watch(made):
+            if made.type == zmq.DEALER:
+                mailboxes.append(made.monitor_events(zmq.Event.CLOSED))
+        with Node("one", interface="lo", gossip_bind="tcp://127.0.0.1:*", configure=watch) as node:
+            most = 100
+            resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+            for number in range(most):
+                key, endpoint = uuid.uuid4().hex, f"tcp://127.0.0.{1 + number}:{port}"
+                node._driver.call(
+                    lambda machine: machine.handle_announcement(key, endpoint, _driver.clock())
+                )
+            print(mailboxes[-1].recv().reason)
+            opened = [open("/dev/null") for _ in range(most // 8)]
+    """
+    output, errors = run_script("zeroxide", script)
+    assert errors == ""
+    assert output.strip().endswith("the last descriptors of this process are kept for the program")
+
+
 def test_a_child_process_cannot_use_a_node(node: Callable[..., Node]) -> None:
     one = node("one")
     read_end, write_end = os.pipe()

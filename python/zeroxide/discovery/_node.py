@@ -111,7 +111,9 @@ class _Node:
         def open_mailbox() -> Socket[Any]:
             # A peer sends nothing this way.
             own = identity(uuid)
-            return open_socket(SocketType.DEALER, routing_id=own, sndhwm=_MAILBOX, rcvhwm=1)
+            mailbox = open_socket(SocketType.DEALER, routing_id=own, sndhwm=_MAILBOX, rcvhwm=1)
+            mailbox._leave_descriptors()
+            return mailbox
 
         with contextlib.ExitStack() as opened:
             if own_context is not None:

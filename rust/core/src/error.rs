@@ -122,6 +122,12 @@ impl Error {
         matches!(self.kind, ErrorKind::TooManySockets | ErrorKind::NoMemory)
     }
 
+    /// The error of a connection that peers cause while only the last descriptors are left.
+    pub(crate) fn descriptors_reserved() -> Error {
+        let text = "the last descriptors of this process are kept for the program";
+        Error::with(ErrorKind::TooManySockets, text)
+    }
+
     /// The same kind with a more particular subject, usually an endpoint, in front of the earlier text. If the earlier
     /// text names the subject already, nothing is added.
     pub(crate) fn about(self, subject: impl fmt::Display) -> Error {

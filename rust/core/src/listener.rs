@@ -40,9 +40,6 @@ const JOINING_MAX: usize = 1024;
 /// that only keep others out are not.
 const PROGRESS_MIN: usize = 64;
 const PROGRESS_TIME: Duration = Duration::from_millis(500);
-/// The descriptors of the process that no accepted connection may use: an eighth, and at most 64.
-const RESERVE_SHARE: u64 = 8;
-const RESERVE_MAX: u64 = 64;
 /// Interval of the checks whether there is room.
 const ROOM_PAUSE: Duration = Duration::from_millis(5);
 
@@ -228,9 +225,8 @@ impl Listener {
                 return pause(io, PAUSE);
             }
             match listen.accept() {
-                Ok(Some(stream)) if is_reserved(stream.id()) => {
-                    let text = "the last descriptors of this process are kept for the program";
-                    self.failed(&Error::with(ErrorKind::TooManySockets, text));
+                Ok(Some(stream)) if limits::is_reserved(stream.id()) => {
+                    self.failed(&Error::descriptors_reserved());
                     return pause(io, PAUSE);
                 }
                 Ok(Some(stream)) => {
@@ -351,15 +347,6 @@ impl Listener {
         }
         state.guard = None;
     }
-}
-
-/// Whether peers must not use a descriptor. The system gives the lowest number that is free, so a high number shows that
-/// few are left. The rest is for the program, which could otherwise open no file.
-fn is_reserved(descriptor: u64) -> bool {
-    limits::descriptors().is_some_and(|most| {
-        let reserve = RESERVE_MAX.min(most / RESERVE_SHARE);
-        descriptor >= most - reserve
-    })
 }
 
 impl Stage {

@@ -661,6 +661,10 @@ impl Socket {
     // ---- peers -----------------------------------------------------------------------------------------------------
 
     /// The endpoints and the number of peers of each, as text; `None` if getting them would block.
+    fn _leave_descriptors(&self) -> PyResult<()> {
+        self.core()?.leave_descriptors().map_err(raise)
+    }
+
     fn _overview(&self) -> Option<String> {
         self.core().ok()?.overview()
     }

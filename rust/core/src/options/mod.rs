@@ -269,6 +269,9 @@ pub struct Options {
     pub vmci_buffers: [u64; 3],
     /// VMCI_CONNECT_TIMEOUT: `None` = the driver's.
     pub vmci_connect_timeout: Option<Duration>,
+    /// Whether what the socket connects to is the choice of peers. Its connections leave the last descriptors of the
+    /// process to the program then, as accepted ones do.
+    pub(crate) is_led_by_peers: bool,
 }
 
 impl Options {
@@ -347,6 +350,7 @@ impl Options {
             multicast_maxtpdu: None,
             vmci_buffers: [0; 3],
             vmci_connect_timeout: None,
+            is_led_by_peers: false,
         }
     }
 

@@ -15,7 +15,7 @@ use crate::error::{self, Error, Result};
 use crate::monitor::{EventKind, Party};
 use crate::options::Options;
 use crate::reactor::{Reactor, Token};
-use crate::sys::errno;
+use crate::sys::{errno, limits};
 use crate::transports::{Opening, Stream, Target, Targets};
 
 /// Interval between checks whether the socket has received what earlier connections left.
@@ -132,6 +132,10 @@ impl Session {
             mut stream,
             mut connected,
         } = transport.open(&connecter.address, target, &self.options)?;
+        if self.options.is_led_by_peers && limits::is_reserved(stream.id()) {
+            stream.close();
+            return Err(Error::descriptors_reserved());
+        }
         io.watch(token, stream.fd())?;
         let deadline = in_future(io, self.options.connect_timeout);
         if !connected {

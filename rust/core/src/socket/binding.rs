@@ -154,6 +154,13 @@ pub trait SocketInternals {
     /// Whether messages are addressed by the numbers of the peers, which are their routing ids.
     fn numbers_peers(&self) -> bool;
 
+    /// Makes later connections leave the last descriptors of the process to the program, as accepted ones do. For sockets
+    /// that connect to what peers name: while there are no other descriptors, they try again.
+    ///
+    /// # Errors
+    /// `Terminated`, `NotSocket`.
+    fn leave_descriptors(&self) -> Result<()>;
+
     /// Returns the endpoints with the number of their peers, as text. This call does not wait: it returns `None` while
     /// another call holds the socket's lock, on a closed socket, and without endpoints.
     fn overview(&self) -> Option<String>;
@@ -269,6 +276,12 @@ impl SocketInternals for Socket {
         let core = self.core();
         let mut state = core.lock_open()?;
         Ok(core.events_now(&mut state))
+    }
+
+    fn leave_descriptors(&self) -> Result<()> {
+        let mut state = self.core().lock_open()?;
+        Arc::make_mut(&mut state.options).is_led_by_peers = true;
+        Ok(())
     }
 
     fn option_row(&self, id: i32) -> Result<Cow<'static, OptionRow>> {

@@ -4,6 +4,7 @@ use std::net::Ipv4Addr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use zeroxide::binding::SocketInternals;
 use zeroxide::{Context, Error, ErrorKind, Result, Socket, SocketType};
 
 use super::addresses::Addresses;
@@ -382,7 +383,8 @@ impl Opener {
         self.open(SocketType::Dealer, |socket| {
             socket.set_routing_id(own.routing_id())?;
             socket.set_sndhwm(MAILBOX)?;
-            socket.set_rcvhwm(1)
+            socket.set_rcvhwm(1)?;
+            socket.leave_descriptors()
         })
     }
 }
