@@ -2,7 +2,8 @@
 //!
 //! The system's resolver blocks, for half a minute in the worst case. So a few separate threads call it, which are
 //! started with the first name and end when there has been none for a while. Concurrent requests for one name share an
-//! answer, so a thousand sockets that depend on one dead name server block one thread, and not all.
+//! answer, so a thousand sockets that depend on one dead name server block one thread, and not all. A name that waits for
+//! a thread is dropped when all its callers have gone.
 
 use std::collections::{HashMap, VecDeque};
 use std::fmt;
@@ -46,7 +47,12 @@ pub(crate) struct Resolver {
 }
 
 type Addresses = Result<Vec<SocketAddr>>;
-type Answer = Box<dyn FnOnce(Addresses) + Send>;
+
+/// A caller that waits for an answer.
+struct Asker {
+    is_waiting: Box<dyn Fn() -> bool + Send>,
+    answer: Box<dyn FnOnce(Addresses) + Send>,
+}
 
 struct Shared {
     state: Mutex<State>,
@@ -58,11 +64,29 @@ struct Shared {
 struct State {
     queue: VecDeque<HostPort>,
     /// The callers that wait for each name that is queued or being looked up.
-    askers: HashMap<HostPort, Vec<Answer>>,
+    askers: HashMap<HostPort, Vec<Asker>>,
     asker_count: usize,
     threads: usize,
     idle: usize,
     service: Service,
+}
+
+impl State {
+    /// Takes out the names for which no caller waits any more. Their callers are dropped after the lock is released.
+    fn take_abandoned(&mut self) -> Vec<Asker> {
+        let mut abandoned = Vec::new();
+        let askers = &mut self.askers;
+        self.queue.retain(|name| {
+            let waits = |asker: &Asker| (asker.is_waiting)();
+            let is_wanted = askers.get(name).is_some_and(|all| all.iter().any(waits));
+            if !is_wanted {
+                abandoned.extend(askers.remove(name).unwrap_or_default());
+            }
+            is_wanted
+        });
+        self.asker_count = self.asker_count.saturating_sub(abandoned.len());
+        abandoned
+    }
 }
 
 /// Whether names are taken.
@@ -149,27 +173,36 @@ impl Resolver {
     }
 
     /// Looks a name up and calls `done` with the job's result, once, from another thread and without any lock of the
-    /// resolver. If the resolver is closed meanwhile, `done` is dropped instead.
+    /// resolver. If the resolver is closed meanwhile, `done` is dropped instead. It is also dropped if the name is still
+    /// queued when no caller waits for it any more. `is_waiting` says whether this one does, and is called with the lock.
     ///
     /// # Errors
     /// Too much is waiting already, no thread can be created, or the resolver is closed. `done` is not called then.
     pub(crate) fn submit<T: 'static>(
         &self,
         job: Job<T>,
+        is_waiting: impl Fn() -> bool + Send + 'static,
         done: impl FnOnce(Result<T>) + Send + 'static,
     ) -> Result<()> {
         let Job { name, convert } = job;
-        let answer: Answer = Box::new(move |addresses| done(addresses.and_then(convert)));
+        let asker = Asker {
+            is_waiting: Box::new(is_waiting),
+            answer: Box::new(move |addresses| done(addresses.and_then(convert))),
+        };
+        let mut abandoned = Vec::new();
         let mut state = self.shared.lock();
         if state.service == Service::Closed {
             return Err(Error::new(ErrorKind::Terminated));
+        }
+        if state.queue.len() >= QUEUE_MAX {
+            abandoned.append(&mut state.take_abandoned());
         }
         if state.asker_count >= ASKERS_MAX || state.queue.len() >= QUEUE_MAX {
             let text = "too many host names wait to be resolved";
             return Err(Error::with(ErrorKind::NoMemory, text));
         }
         if let Some(askers) = state.askers.get_mut(&name) {
-            askers.push(answer);
+            askers.push(asker);
             state.asker_count += 1;
             return Ok(());
         }
@@ -182,7 +215,7 @@ impl Resolver {
             }
         }
         state.queue.push_back(name.clone());
-        state.askers.insert(name, vec![answer]);
+        state.askers.insert(name, vec![asker]);
         state.asker_count += 1;
         drop(state);
         self.shared.work.notify_one();
@@ -238,20 +271,23 @@ impl Shared {
                 state.asker_count = state.asker_count.saturating_sub(askers.len());
                 askers
             };
-            for answer in askers {
+            for asker in askers {
                 // A panic of one caller's closure must not affect the others.
-                let _ = panic::catch_unwind(AssertUnwindSafe(|| answer(addresses.clone())));
+                let answer = || (asker.answer)(addresses.clone());
+                let _ = panic::catch_unwind(AssertUnwindSafe(answer));
             }
         }
     }
 
     /// The next name to look up; `None` if the thread should end.
     fn next_name(&self) -> Option<HostPort> {
+        let mut abandoned = Vec::new();
         let mut state = self.lock();
         let name = loop {
             if state.service == Service::Closed {
                 break None;
             }
+            abandoned.append(&mut state.take_abandoned());
             if let Some(name) = state.queue.pop_front() {
                 break Some(name);
             }
@@ -304,6 +340,10 @@ mod tests {
         )
     }
 
+    fn always() -> bool {
+        true
+    }
+
     /// Delays names that ask for it.
     fn pretend(name: &HostPort) -> Addresses {
         if name.host.starts_with("slow") {
@@ -321,7 +361,7 @@ mod tests {
             assert_ne!(std_thread::current().id(), here);
             tell.send(answer).unwrap();
         };
-        resolver.submit(job("localhost"), done).unwrap();
+        resolver.submit(job("localhost"), always, done).unwrap();
         let addresses = told.recv_timeout(Duration::from_secs(20)).unwrap().unwrap();
         assert!(
             addresses
@@ -352,7 +392,7 @@ mod tests {
         for _ in 0..100 {
             let tell = tell.clone();
             resolver
-                .submit(job("slow"), move |answer| {
+                .submit(job("slow"), always, move |answer| {
                     tell.send(answer.is_ok()).unwrap()
                 })
                 .unwrap();
@@ -371,14 +411,14 @@ mod tests {
         for host in ["slow", "quick"] {
             let tell = tell.clone();
             resolver
-                .submit(job(host), move |_| tell.send(host).unwrap())
+                .submit(job(host), always, move |_| tell.send(host).unwrap())
                 .unwrap();
         }
         assert_eq!(told.recv().unwrap(), "quick");
         assert!(start.elapsed() < Duration::from_millis(250));
         for index in 0..50 {
             resolver
-                .submit(job(&format!("host{index}")), |_| {})
+                .submit(job(&format!("host{index}")), always, |_| {})
                 .unwrap();
         }
         assert!(resolver.shared.lock().threads <= THREADS_MAX);
@@ -390,12 +430,12 @@ mod tests {
         let resolver = Resolver::with_look_up(pretend);
         let (tell, told) = mpsc::channel();
         resolver
-            .submit(job("slow"), |_| {
+            .submit(job("slow"), always, |_| {
                 panic!("an asker's bug, wanted by this test")
             })
             .unwrap();
         resolver
-            .submit(job("slow"), move |_| tell.send(()).unwrap())
+            .submit(job("slow"), always, move |_| tell.send(()).unwrap())
             .unwrap();
         told.recv().unwrap();
     }
@@ -407,11 +447,13 @@ mod tests {
             pretend(name)
         });
         let (tell, told) = mpsc::channel::<()>();
-        resolver.submit(job("stuck"), move |_| drop(tell)).unwrap();
+        resolver
+            .submit(job("stuck"), always, move |_| drop(tell))
+            .unwrap();
         let start = Instant::now();
         resolver.close();
         assert!(told.recv().is_err(), "the asker was dropped, not called");
-        let refused = resolver.submit(job("late"), |_| {}).unwrap_err();
+        let refused = resolver.submit(job("late"), always, |_| {}).unwrap_err();
         assert_eq!(refused.kind(), ErrorKind::Terminated);
         drop(resolver);
         assert!(start.elapsed() < Duration::from_secs(1));
@@ -424,12 +466,56 @@ mod tests {
             pretend(name)
         });
         let accepted = (0..2 * QUEUE_MAX)
-            .map(|index| resolver.submit(job(&format!("host{index}")), |_| {}))
+            .map(|index| resolver.submit(job(&format!("host{index}")), always, |_| {}))
             .take_while(|submitted| submitted.is_ok())
             .count();
         assert!(
             (QUEUE_MAX..=QUEUE_MAX + THREADS_MAX).contains(&accepted),
             "{accepted}"
         );
+    }
+
+    #[test]
+    fn names_of_callers_that_have_gone_are_not_looked_up_and_take_no_place() {
+        static CALLS: AtomicUsize = AtomicUsize::new(0);
+        static GATE: Mutex<()> = Mutex::new(());
+        let gate = GATE.lock().unwrap();
+        let resolver = Resolver::with_look_up(|name| {
+            CALLS.fetch_add(1, Ordering::Relaxed);
+            drop(GATE.lock().unwrap());
+            pretend(name)
+        });
+        let caller = Arc::new(());
+        let submit = |index: usize| {
+            let caller = Arc::downgrade(&caller);
+            let is_waiting = move || caller.strong_count() > 0;
+            resolver.submit(job(&format!("gone{index}")), is_waiting, |_| {})
+        };
+        let mut names = 0..;
+        // Every thread is in a look-up, and the queue is full.
+        while names
+            .by_ref()
+            .map(&submit)
+            .any(|submitted| submitted.is_err())
+            && CALLS.load(Ordering::Relaxed) < THREADS_MAX
+        {
+            std_thread::yield_now();
+        }
+        assert!(
+            names
+                .by_ref()
+                .map(&submit)
+                .any(|submitted| submitted.is_err())
+        );
+        drop(caller);
+        let (tell, told) = mpsc::channel();
+        resolver
+            .submit(job("here"), always, move |_| tell.send(()).unwrap())
+            .unwrap();
+        assert_eq!(resolver.shared.lock().queue.len(), 1);
+        assert_eq!(resolver.shared.lock().asker_count, 1 + THREADS_MAX);
+        drop(gate);
+        told.recv().unwrap();
+        assert_eq!(CALLS.load(Ordering::Relaxed), 1 + THREADS_MAX);
     }
 }

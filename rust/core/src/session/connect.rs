@@ -45,13 +45,17 @@ impl Session {
             }
             Ok(Targets::Resolve(job)) => {
                 state.enter(Step::LookUp, Link::Resolving);
-                let me = self.me.clone();
-                let submitted = self.registry.resolver.submit(job, move |answer| {
-                    if let Some(session) = me.upgrade() {
-                        session.lock().resolved = Some(answer);
-                        session.wake();
-                    }
-                });
+                let (me, waiting) = (self.me.clone(), self.me.clone());
+                let is_waiting = move || waiting.strong_count() > 0;
+                let submitted = self
+                    .registry
+                    .resolver
+                    .submit(job, is_waiting, move |answer| {
+                        if let Some(session) = me.upgrade() {
+                            session.lock().resolved = Some(answer);
+                            session.wake();
+                        }
+                    });
                 if let Err(error) = submitted {
                     self.emit_because(EventKind::Closed, error.errno() as u64, &error);
                     self.wait_for_next_round(state, io);

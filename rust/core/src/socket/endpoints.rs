@@ -315,7 +315,7 @@ impl Core {
                 Ok((io, Box::new(guard)))
             }),
             budget: self.registry.budget.clone(),
-            look_up: Arc::new(move |job, done| resolving.resolver.submit(job, done)),
+            look_up: Arc::new(move |job, done| resolving.resolver.submit(job, || true, done)),
         })
     }
 

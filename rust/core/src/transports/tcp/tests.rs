@@ -44,7 +44,7 @@ fn targets(address: &str, options: &Options) -> Result<Vec<Target>> {
         Targets::Resolve(job) => {
             let resolver = Resolver::new();
             let (tell, told) = std::sync::mpsc::channel();
-            resolver.submit(job, move |targets| tell.send(targets).unwrap())?;
+            resolver.submit(job, || true, move |targets| tell.send(targets).unwrap())?;
             told.recv_timeout(Duration::from_secs(20)).unwrap()
         }
     }
