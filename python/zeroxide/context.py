@@ -353,11 +353,7 @@ class Context(_Attributes, Generic[SocketT_co]):
             left[endpoint] = left.get(endpoint, 0) + messages
         if left and sys.stderr is not None:
             parts = ", ".join(f"{n} to {endpoint}" for endpoint, n in left.items())
-            print(
-                f"zeroxide: gave up sending after {IDLE_MS / 1000:g} s without"
-                f" progress, messages lost: {parts}",
-                file=sys.stderr,
-            )
+            print(f"zeroxide: gave up sending, messages lost: {parts}", file=sys.stderr)
 
     def __enter__(self) -> Self:
         return self

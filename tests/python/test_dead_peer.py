@@ -165,6 +165,24 @@ CLOSER = """
     print("ended", flush=True)
 """
 
+# Sends when it is told to. Then it closes its socket within a time, and prints the number of messages in the report, or
+# ends, and prints what the end of a program reports.
+SENDER = """
+    import time
+    count, size, timeout = map(int, sys.argv[1:4])
+    socket = zmq.Context().socket(zmq.PUSH)
+    socket.connect("tcp://10.77.0.1:5555")
+    socket.wait_connected()
+    print("connected", flush=True)
+    sys.stdin.readline()
+    for _ in range(count):
+        socket.send(bytes(size))
+    if timeout < 0:
+        sys.stderr = sys.stdout
+    else:
+        print(socket.close(timeout=timeout).messages)
+"""
+
 
 def says(program, *lines):
     """Waits until a program has printed these lines; ignores others."""
@@ -313,6 +331,26 @@ def test_close_ends_if_the_peers_machine_dies(machines, messages, when):
         tell()
     says(closer, "True", "ended")
     assert time.monotonic() - start < NOTICED
+
+
+@pytest.mark.parametrize(
+    ("count", "size", "timeout"),
+    [(100, 1000, 0), (100, 1000, 400), (500, 20_000, 400), (100, 1000, -1), (500, 20_000, -1)],
+    ids=["at once", "kernel", "kernel and queue", "end", "end with queue"],
+)
+def test_what_a_dead_machine_did_not_acknowledge_is_reported(machines, count, size, timeout):
+    """The kernel has taken some of it, which is not enough."""
+    machines.cable()
+    machines.plug_in()
+    machines.start(machines.place, "socket", STUCK)
+    sender = machines.start(machines.home, "zeroxide", SENDER, *map(str, (count, size, timeout)))
+    says(sender, "connected")
+    machines.cable()
+    sender.stdin.write("send\n")
+    sender.stdin.flush()
+    line = sender.stdout.readline().strip()
+    end = f"zeroxide: gave up sending, messages lost: {count} to tcp://10.77.0.1:5555"
+    assert line == (str(count) if timeout >= 0 else end)
 
 
 @pytest.mark.slow

@@ -4,16 +4,18 @@ A kernel resets a closed connection when something arrives, and discards what it
 """
 
 import contextlib
+import fcntl
 import signal
 import socket as system
 import subprocess
 import sys
+import termios
 import textwrap
 import threading
 import time
 
 import pytest
-from support import PATIENCE, Background
+from support import PATIENCE, Background, eventually
 from test_hang_up import Server
 
 pytestmark = pytest.mark.zeroxide_only
@@ -145,6 +147,40 @@ def test_a_report_counts_the_kernel_beside_the_queue(zmq, server):
                 server.receive()
                 received += 1
         assert received < sent <= received + reported
+
+
+def test_a_report_counts_what_the_peers_kernel_throws_away(zmq, server):
+    """It promised room that it no longer has. Bytes that are sent again and again are always in transit."""
+    server.listener.setsockopt(system.SOL_SOCKET, system.SO_RCVBUF, 1 << 20)
+    with zmq.Context() as context:
+        push = context.socket(zmq.PUSH)
+        push.connect(server.endpoint)
+        server.accept()
+        server.stream.setsockopt(system.SOL_SOCKET, system.SO_RCVBUF, 1 << 12)
+        sent = fill(push, zmq)
+        report = push.close(timeout=300)
+        size = len(BODY) + 9
+        has = fcntl.ioctl(server.stream, termios.FIONREAD, bytes(4))
+        arrived = int.from_bytes(has, sys.byteorder) // size
+        # How many messages of one write had arrived is an estimate.
+        assert sent - arrived <= report.messages + 1 <= sent + 1
+
+
+def test_what_the_peers_kernel_takes_late_is_not_reported(zmq, directory):
+    """It has room, and may acknowledge 40 ms later what has arrived."""
+    server = Server("tcp", directory, b"PULL")
+    with zmq.Context() as context:
+        for _ in range(20):
+            push = context.socket(zmq.PUSH)
+            push.connect(server.endpoint)
+            server.accept()
+            for _ in range(10):
+                push.send(b"one of some")
+            # None waits in the queue.
+            eventually(lambda push=push: push.stats()["queued_out"] == 0)
+            assert not push.close(timeout=0)
+            server.close()
+    server.listener.close()
 
 
 @pytest.mark.parametrize("end", ["close", "option", "destroy"])

@@ -275,7 +275,8 @@ impl Context {
 
     /// Terminates the context for an exiting program that did not do so itself: closes every socket with its own
     /// LINGER, waits while bytes move, gives up after `patience` without progress, and returns what was not delivered by
-    /// then. The time counts from the shutdown, so several contexts that are shut down first and then ended one
+    /// then, and what closed sockets have lost with their peers unless [`close_within`](crate::Socket::close_within) has
+    /// reported it. The time counts from the shutdown, so several contexts that are shut down first and then ended one
     /// after the other share it.
     ///
     /// # Errors
@@ -290,13 +291,13 @@ impl Context {
             match registry.wait_idle(Some(clock::now() + rest.min(PROGRESS_STEP))) {
                 Woken::Notified => {
                     registry.end();
-                    return Ok(Undelivered::default());
+                    return Ok(registry.lost());
                 }
                 Woken::Interrupted => return Err(Error::new(ErrorKind::Interrupted)),
                 Woken::TimedOut => {}
             }
             if registry.without_progress() >= patience {
-                let mut left = registry.undelivered(None);
+                let mut left = registry.lost();
                 left.peers.extend(registry.left_on_disk());
                 registry.end();
                 return Ok(left);

@@ -28,7 +28,7 @@ use crate::sys::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use crate::sys::sync::thread::JoinHandle;
 use crate::sys::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use crate::transports::Transports;
-use crate::undelivered::{Tally, Undelivered, UndeliveredPeer};
+use crate::undelivered::{self, Tally, Undelivered, UndeliveredPeer};
 
 /// See the module text.
 pub(crate) struct Registry {
@@ -50,6 +50,8 @@ pub(crate) struct Registry {
     serials: AtomicU64,
     /// What sockets have given up since they were closed.
     given_up: Mutex<Tally>,
+    /// What closed sockets have lost with their peers, if no call waits for their reports.
+    lost: Mutex<Tally>,
     pub(crate) transports: Transports,
     pub(crate) patterns: Patterns,
     pub(crate) mechanisms: Mechanisms,
@@ -150,6 +152,7 @@ impl Registry {
             requests: AtomicU64::new(1),
             serials: AtomicU64::new(1),
             given_up: Mutex::default(),
+            lost: Mutex::default(),
             transports: Transports::new(),
             patterns: Patterns::new(),
             mechanisms: Mechanisms::default(),
@@ -396,22 +399,32 @@ impl Registry {
 
     /// Keeps what a socket has given up since it was closed.
     pub(crate) fn note_given_up(&self, left: &UndeliveredPeer) {
-        self.tally().add(left);
+        tally(&self.given_up).add(left);
+    }
+
+    /// Keeps what a closed socket has lost with a peer, for the end of a program that asks for no report.
+    pub(crate) fn note_lost(&self, left: &UndeliveredPeer) {
+        tally(&self.lost).add(left);
     }
 
     /// Returns all that sockets have given up since they were closed.
     pub(crate) fn given_up(&self) -> Undelivered {
-        self.tally().report()
+        tally(&self.given_up).report()
     }
 
-    fn tally(&self) -> MutexGuard<'_, Tally> {
-        self.given_up.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Returns what is lost if the context ends now: what has not been transmitted, and what was lost with peers before.
+    pub(crate) fn lost(&self) -> Undelivered {
+        undelivered::together(|| tally(&self.lost).report(), || self.undelivered(None))
     }
 
     /// Returns a new number for a request to the ZAP handler.
     pub(crate) fn next_request(&self) -> u64 {
         self.requests.fetch_add(1, Ordering::Relaxed)
     }
+}
+
+fn tally(tally: &Mutex<Tally>) -> MutexGuard<'_, Tally> {
+    tally.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl LiveGuard {

@@ -127,6 +127,10 @@ enum Link {
         until: Instant,
         /// The smallest number of bytes so far that the peer's kernel did not have; 0 once they are counted as lost.
         unsent: usize,
+        /// How many bytes the layers held for the kernel when the write side was shut down.
+        held: usize,
+        /// Until when a connection whose time is up waits for acknowledgements that are in transit.
+        look: Option<Instant>,
     },
 }
 
@@ -421,20 +425,27 @@ impl State {
     }
 
     /// Number of messages, complete or begun, that have not been transmitted, and of their bytes. While it closes, those that
-    /// the kernel cannot deliver before the peer reads count, too: it may be told to discard them.
+    /// the peer's kernel has not acknowledged count, too: they may still arrive, or be lost with the connection.
     fn undelivered(&self) -> (u64, u64) {
         let (begun, begun_bytes) = match &self.link {
             Link::Up(up) => {
-                let kept = match self.closing.has_begun() && up.is_kept_waiting() {
+                let kept = match self.closing.has_begun() {
                     true => up.stream.unsent(),
                     false => up.stream.held(),
                 };
-                let below = up.tail.messages_within(kept as u64).min(up.sent());
                 let bytes = up.engine.backlog() as u64 + kept as u64;
-                (up.stranded() + below, bytes)
+                (up.stranded() + up.unheard(kept as u64), bytes)
             }
-            Link::Draining { up, unsent, .. } if *unsent > 0 && up.is_kept_waiting() => {
-                up.unheard_at_end()
+            Link::Draining {
+                up, unsent, held, ..
+            } => {
+                let (unheard, bytes) = match *unsent {
+                    0 => (0, 0),
+                    _ => up.unheard_at_end(*held),
+                };
+                let held = *held as u64;
+                let above = up.engine.backlog() as u64 + held;
+                (up.stranded() + up.unheard(held) + unheard, above + bytes)
             }
             _ => (0, 0),
         };
@@ -459,12 +470,12 @@ impl Connection {
     }
 
     /// How many of the messages the peer's kernel has not acknowledged, with their bytes, after the write side was shut
-    /// down.
-    fn unheard_at_end(&self) -> (u64, u64) {
-        // The end of the stream counts as a byte. What layers still hold is a farewell.
+    /// down while the layers held some bytes.
+    fn unheard_at_end(&self, held: usize) -> (u64, u64) {
+        // The end of the stream counts as a byte. What layers have taken since then is a farewell.
         let bytes = self.stream.unacknowledged().saturating_sub(1) as u64;
-        let messages = self.tail.messages_within(bytes).min(self.sent());
-        (messages, bytes)
+        let held = held as u64;
+        (self.unheard(held + bytes) - self.unheard(held), bytes)
     }
 
     /// Number of messages of the application that have left the engine.

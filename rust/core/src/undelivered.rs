@@ -62,6 +62,28 @@ impl UndeliveredPeer {
     }
 }
 
+/// Adds what objects still hold to what they have given up.
+pub(crate) fn together(
+    given_up: impl Fn() -> Undelivered,
+    held: impl Fn() -> Undelivered,
+) -> Undelivered {
+    let mut before = given_up();
+    let held = loop {
+        let held = held();
+        let now = given_up();
+        // An object that gave up meanwhile would count twice, or not at all.
+        if now == before {
+            break held;
+        }
+        before = now;
+    };
+    let mut tally = Tally::default();
+    for peer in before.peers.iter().chain(&held.peers) {
+        tally.add(peer);
+    }
+    tally.report()
+}
+
 /// The peer's address without its port; empty if it is not known.
 pub(crate) fn address_of(peer: &PeerInfo) -> String {
     let mut properties = peer.properties.iter();

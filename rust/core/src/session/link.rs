@@ -28,6 +28,8 @@ const SINK_BUDGET: usize = 1 << 20;
 /// Shortest and longest interval of the checks while the connection drains.
 const DRAIN_STEP: Duration = Duration::from_millis(5);
 const DRAIN_STEP_MAX: Duration = Duration::from_millis(200);
+/// How long a connection whose time is up waits for acknowledgements. A kernel delays them by up to 200 ms.
+const CLOSER_LOOK: Duration = Duration::from_millis(250);
 
 impl Session {
     /// Does everything that can be done now. Runs in the I/O thread only.
@@ -186,17 +188,20 @@ impl Session {
                 }
                 _ => true,
             };
-        if !drained {
+        let is_late = deadline.is_some_and(|at| at <= io.now());
+        if !drained && !is_late {
             let connecter = state.connecter.as_ref();
             let hopeless =
                 connecter.is_some_and(Connecter::has_stopped) && !matches!(state.link, Link::Up(_));
-            if hopeless || deadline.is_some_and(|at| at <= io.now()) {
+            if hopeless {
                 self.finish(state, io);
             }
             return;
         }
         match std::mem::replace(&mut state.link, Link::Idle) {
-            Link::Up(mut up) if up.engine.is_ready() && deadline.is_none_or(|at| at > io.now()) => {
+            // When the time is up, nothing more is written, but what is in transit may be arriving.
+            Link::Up(mut up) if up.engine.is_ready() && (!is_late || up.is_in_transit()) => {
+                let held = up.stream.held();
                 // Closing a socket with unread input makes the kernel discard unsent data, so only the write side is
                 // shut down.
                 up.stream.shutdown_write();
@@ -211,6 +216,8 @@ impl Session {
                     since: io.now(),
                     until: drain_until(io.now(), deadline),
                     unsent,
+                    held,
+                    look: None,
                 };
                 state.enter(Step::Drain, draining);
                 self.drain(state, io);
@@ -224,10 +231,16 @@ impl Session {
 
     /// Waits until the peer's kernel has everything. Closing earlier could lose it: if the peer sends something to a
     /// closed connection, even the answer to a PING, our kernel resets the connection and discards what it still holds.
+    /// When the time is up, a closer look tells what was only in transit at that moment from what may never arrive.
     fn drain(&self, state: &mut State, io: &mut Reactor) {
         let deadline = state.closing.deadline();
         let Link::Draining {
-            up, until, unsent, ..
+            up,
+            until,
+            unsent,
+            held,
+            look,
+            ..
         } = &mut state.link
         else {
             return;
@@ -268,10 +281,13 @@ impl Session {
         }
         let is_silent = *until <= io.now() && deadline.is_none_or(|at| at > io.now());
         if ended || (is_silent && left > 0) {
-            let (messages, bytes) = up.unheard_at_end();
+            let (messages, bytes) = up.unheard_at_end(*held);
             // They are counted here.
             *unsent = 0;
             self.give_up(DropReason::PeerGone, messages, bytes);
+        }
+        if !ended && deadline.is_some_and(|at| at <= io.now()) && up.is_in_transit() {
+            *until = *look.get_or_insert(io.now() + CLOSER_LOOK);
         }
         let Link::Draining { up, until, .. } = &state.link else {
             return;

@@ -76,6 +76,11 @@ impl Connection {
         acks.is_some_and(|acks| has_no_room(acks, self.stream.unacknowledged()))
     }
 
+    /// Whether some bytes have left and are not acknowledged. They may be arriving, or the peer's machine is gone.
+    pub(super) fn is_in_transit(&self) -> bool {
+        self.stream.unacknowledged() > 0 && !self.is_kept_waiting()
+    }
+
     /// Whether the peer's kernel has answered within `time`, or has no room for what is left. Bytes in flight at one
     /// moment say nothing, because the peer may just have made room.
     pub(super) fn is_answered(&self, time: Duration) -> bool {

@@ -20,7 +20,7 @@ pub(super) enum Stage {
     Layering,
     /// The engine has the stream.
     Up,
-    /// Everything was written, and the peer's kernel has yet to acknowledge it.
+    /// Nothing is written any more, and the peer's kernel has yet to acknowledge what was.
     Draining,
 }
 
@@ -39,7 +39,7 @@ pub(super) enum Step {
     Begin,
     /// No address is left in this round.
     Wait,
-    /// The socket closes, and everything was written.
+    /// The socket closes, and everything was written or its time is up.
     Drain,
     /// The stream is dropped: it took too long, was lost or is not wanted any more, or the session ends.
     Drop,
@@ -80,7 +80,7 @@ mod tests {
         Layer => "connected, with layers",
         Begin => "connected, layers ready",
         Wait => "no address left",
-        Drain => "closed, all written",
+        Drain => "closed, nothing to write",
         Drop => "the stream is dropped",
     });
 

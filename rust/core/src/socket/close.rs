@@ -17,7 +17,7 @@ use crate::signal::Woken;
 use crate::sys::clock;
 use crate::sys::sync::MutexGuard;
 use crate::sys::sync::atomic::Ordering;
-use crate::undelivered::{Tally, Undelivered, UndeliveredPeer};
+use crate::undelivered::{self, Tally, Undelivered, UndeliveredPeer};
 
 /// How long a report waits for connections that have to end at once, because their time is up.
 const GRACE: Duration = Duration::from_millis(500);
@@ -105,6 +105,7 @@ impl Core {
                 format!("this socket belongs to process {pid}"),
             ));
         }
+        self.awaited.store(true, Ordering::Release);
         if self.begin_close() {
             let rest = deadline.map(|at| at.saturating_duration_since(clock::now()));
             let rest = match self.spec.lingers {
@@ -184,6 +185,13 @@ impl Core {
         if self.spec.lingers {
             self.tally().add(left);
             self.registry.note_given_up(left);
+        }
+    }
+
+    /// Keeps what a connection lost with its peer, for the end of the program, unless a call reports it.
+    pub(super) fn note_lost(&self, left: &UndeliveredPeer) {
+        if self.spec.lingers && self.is_closed() && !self.awaited.load(Ordering::Acquire) {
+            self.registry.note_lost(left);
         }
     }
 
@@ -276,21 +284,10 @@ impl Core {
 
     /// The report while connections have not ended although their time is up.
     fn report_early(&self) -> Undelivered {
-        let mut given_up = self.tally().report();
-        let left = loop {
-            let left = self.registry.undelivered(self.socket_key());
-            let now = self.tally().report();
-            // A connection that gave up meanwhile would count twice, or not at all.
-            if now == given_up {
-                break left;
-            }
-            given_up = now;
-        };
-        let mut tally = Tally::default();
-        for peer in given_up.peers.iter().chain(&left.peers) {
-            tally.add(peer);
-        }
-        tally.report()
+        undelivered::together(
+            || self.tally().report(),
+            || self.registry.undelivered(self.socket_key()),
+        )
     }
 
     fn socket_key(&self) -> Option<SocketKey> {

@@ -61,6 +61,8 @@ pub(super) struct Core {
     pub(super) given_up: Mutex<Tally>,
     /// When a call that waits for a report first saw that its time was up.
     pub(super) overdue: OnceLock<Instant>,
+    /// A call waits for the report, or has it.
+    pub(super) awaited: AtomicBool,
     /// The socket is being closed, and keeps the pipes to names that are not bound yet.
     pub(super) leaving: AtomicBool,
     /// Set once the socket has a SPILL_DIR.
@@ -158,6 +160,7 @@ impl Core {
             deliveries: AtomicUsize::new(0),
             given_up: Mutex::default(),
             overdue: OnceLock::new(),
+            awaited: AtomicBool::new(false),
             leaving: AtomicBool::new(false),
             spiller: OnceLock::new(),
         });

@@ -301,6 +301,10 @@ impl SocketPort for Core {
     fn give_up(&self, reason: DropReason, left: UndeliveredPeer) {
         self.count_drop(reason, left.messages);
         self.note_given_up(&left);
+        // The program has limited the time itself.
+        if reason != DropReason::Lingered {
+            self.note_lost(&left);
+        }
     }
 
     fn begin_delivery(&self) {
