@@ -660,11 +660,12 @@ impl Socket {
 
     // ---- peers -----------------------------------------------------------------------------------------------------
 
-    /// The endpoints and the number of peers of each, as text; `None` if getting them would block.
+    /// For a socket that connects to what peers name: leaves the last descriptors of the process to the program.
     fn _leave_descriptors(&self) -> PyResult<()> {
         self.core()?.leave_descriptors().map_err(raise)
     }
 
+    /// The endpoints and the number of peers of each, as text; `None` if getting them would block.
     fn _overview(&self) -> Option<String> {
         self.core().ok()?.overview()
     }
