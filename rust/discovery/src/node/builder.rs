@@ -153,6 +153,8 @@ impl Builder {
     }
 
     /// Makes the sockets in this context. Default: one of the node's own, which ends with the node.
+    ///
+    /// The limit of sockets of another context must be at least twice the maximum of peers, plus what the program uses.
     pub fn context(mut self, context: &Context) -> Builder {
         self.context = Some(context.clone());
         self
