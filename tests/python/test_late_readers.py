@@ -70,6 +70,11 @@ def fill(socket, zmq):
         return sent
 
 
+def unread(stream):
+    """The number of bytes that its kernel has for a stream."""
+    return int.from_bytes(fcntl.ioctl(stream, termios.FIONREAD, bytes(4)), sys.byteorder)
+
+
 def full(zmq, context, server):
     """A PUSH whose peer, kernel and queue are full, and how much it has sent."""
     push = context.socket(zmq.PUSH)
@@ -160,10 +165,28 @@ def test_a_report_counts_what_the_peers_kernel_throws_away(zmq, server):
         sent = fill(push, zmq)
         report = push.close(timeout=300)
         size = len(BODY) + 9
-        has = fcntl.ioctl(server.stream, termios.FIONREAD, bytes(4))
-        arrived = int.from_bytes(has, sys.byteorder) // size
+        arrived = unread(server.stream) // size
         # How many messages of one write had arrived is an estimate.
         assert sent - arrived <= report.messages + 1 <= sent + 1
+
+
+def test_a_report_has_the_bytes_of_messages_only(zmq, server):
+    """The answers to PINGs that the peer does not read are none."""
+    with zmq.Context() as context:
+        push = context.socket(zmq.PUSH)
+        push.connect(server.endpoint)
+        server.accept()
+        pings = (b"\x04\x17\x04PING\x00\x00" + bytes(16)) * 1000
+        # Until the answers fill its kernel. Ours has the next ones.
+        while unread(server.stream) < 1 << 16:
+            server.stream.sendall(pings)
+        for _ in range(100):
+            server.stream.sendall(pings)
+        push.send(b"one message")
+        report = push.close(timeout=100)
+        # The share of a message in a write is an estimate.
+        assert report.messages == 1
+        assert 0 < report.bytes <= len(b"\x00\x0bone message")
 
 
 def test_what_the_peers_kernel_takes_late_is_not_reported(zmq, directory):

@@ -433,19 +433,20 @@ impl State {
                     true => up.stream.unsent(),
                     false => up.stream.held(),
                 };
-                let bytes = up.engine.backlog() as u64 + kept as u64;
-                (up.stranded() + up.unheard(kept as u64), bytes)
+                let (below, bytes) = up.unheard(kept as u64);
+                let above = up.engine.messages_backlog() as u64;
+                (up.stranded() + below, above + bytes)
             }
             Link::Draining {
                 up, unsent, held, ..
             } => {
-                let (unheard, bytes) = match *unsent {
+                let (below, bytes) = match *unsent {
                     0 => (0, 0),
                     _ => up.unheard_at_end(*held),
                 };
-                let held = *held as u64;
-                let above = up.engine.backlog() as u64 + held;
-                (up.stranded() + up.unheard(held) + unheard, above + bytes)
+                let (kept, kept_bytes) = up.unheard(*held as u64);
+                let above = up.engine.messages_backlog() as u64 + kept_bytes;
+                (up.stranded() + kept + below, above + bytes)
             }
             _ => (0, 0),
         };
@@ -464,9 +465,11 @@ impl Connection {
         self.given - transmitted.max(self.greeted)
     }
 
-    /// How many messages of the application have left the engine, and are among the last `unsent` bytes that did.
-    fn unheard(&self, unsent: u64) -> u64 {
-        self.tail.messages_within(unsent).min(self.sent())
+    /// How many messages of the application have left the engine, and are among the last `unsent` bytes that did, and how
+    /// many of these bytes are theirs.
+    fn unheard(&self, unsent: u64) -> (u64, u64) {
+        let (messages, bytes) = self.tail.within(unsent);
+        (messages.min(self.sent()), bytes)
     }
 
     /// How many of the messages the peer's kernel has not acknowledged, with their bytes, after the write side was shut
@@ -474,8 +477,8 @@ impl Connection {
     fn unheard_at_end(&self, held: usize) -> (u64, u64) {
         // The end of the stream counts as a byte. What layers have taken since then is a farewell.
         let bytes = self.stream.unacknowledged().saturating_sub(1) as u64;
-        let held = held as u64;
-        (self.unheard(held + bytes) - self.unheard(held), bytes)
+        let (all, held) = (self.unheard(held as u64 + bytes), self.unheard(held as u64));
+        (all.0 - held.0, all.1 - held.1)
     }
 
     /// Number of messages of the application that have left the engine.

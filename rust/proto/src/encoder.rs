@@ -43,6 +43,10 @@ pub(crate) struct Encoder {
     /// For each complete message that is not sent yet, the value of `sent_total` at its end.
     ends: VecDeque<u64>,
     messages_sent: u64,
+    /// The runs of bytes not sent yet that belong to no message, each with the value of `sent_total` at its end and with
+    /// its size.
+    others: VecDeque<(u64, u64)>,
+    others_sent: u64,
     /// Whether the last data frame announced another one.
     in_message: bool,
     /// The frames before the last one of a message, if the framing joins them.
@@ -60,6 +64,8 @@ impl Encoder {
             sent_total: 0,
             ends: VecDeque::new(),
             messages_sent: 0,
+            others: VecDeque::new(),
+            others_sent: 0,
             in_message: false,
             joined: Vec::new(),
         }
@@ -86,10 +92,44 @@ impl Encoder {
         self.messages_sent
     }
 
+    /// How many of the bytes not sent yet belong to messages.
+    pub(crate) fn messages_backlog(&self) -> usize {
+        let others: u64 = self.others.iter().map(|(_, size)| size).sum();
+        self.backlog - others as usize
+    }
+
+    /// How many of the bytes sent belong to no message: greetings, commands and subscriptions.
+    #[inline]
+    pub(crate) fn others_sent(&self) -> u64 {
+        self.others_sent
+    }
+
     /// Adds bytes unchanged: greetings.
     pub(crate) fn put_raw(&mut self, bytes: &[u8]) {
         self.buffer.extend_from_slice(bytes);
         self.backlog += bytes.len();
+        self.note_others(bytes.len());
+    }
+
+    /// Notes that the last bytes belong to no message.
+    fn note_others(&mut self, size: usize) {
+        let (end, size) = (self.sent_total + self.backlog as u64, size as u64);
+        match self.others.back_mut() {
+            Some((last, run)) if *last + size == end => (*last, *run) = (end, *run + size),
+            _ => self.others.push_back((end, size)),
+        }
+    }
+
+    fn note_others_sent(&mut self) {
+        while let Some((end, size)) = self.others.front_mut() {
+            let left = end.saturating_sub(self.sent_total).min(*size);
+            self.others_sent += *size - left;
+            *size = left;
+            if left > 0 {
+                return;
+            }
+            self.others.pop_front();
+        }
     }
 
     /// Adds a frame of a message.
@@ -155,7 +195,7 @@ impl Encoder {
         cipher: &mut dyn Cipher,
         frame: &Frame,
     ) -> Result<(), CloseReason> {
-        self.put_wrapped(
+        self.wrap(
             cipher,
             Content {
                 command: false,
@@ -174,6 +214,13 @@ impl Encoder {
         cipher: &mut dyn Cipher,
         content: Content<'_>,
     ) -> Result<(), CloseReason> {
+        let before = self.backlog;
+        self.wrap(cipher, content)?;
+        self.note_others(self.backlog - before);
+        Ok(())
+    }
+
+    fn wrap(&mut self, cipher: &mut dyn Cipher, content: Content<'_>) -> Result<(), CloseReason> {
         let size = cipher.overhead() + content.prefix.len() + content.body.len();
         let before = self.buffer.len();
         if size < WRAPPED_APART {
@@ -214,12 +261,18 @@ impl Encoder {
 
     /// Adds a command: `name` with its length byte, then the body of `data`.
     pub(crate) fn put_command(&mut self, name: &[u8], data: Frame) {
-        self.put(COMMAND, name, data);
+        self.put_other(COMMAND, name, data);
     }
 
     /// Adds a message that is not the application's: `prefix`, then the body of `data`.
     pub(crate) fn put_control(&mut self, prefix: &[u8], data: Frame) {
-        self.put(0, prefix, data);
+        self.put_other(0, prefix, data);
+    }
+
+    fn put_other(&mut self, flags: u8, prefix: &[u8], body: Frame) {
+        let before = self.backlog;
+        self.put(flags, prefix, body);
+        self.note_others(self.backlog - before);
     }
 
     #[inline]
@@ -277,6 +330,9 @@ impl Encoder {
         let count = count.min(self.backlog);
         self.sent_total += count as u64;
         self.backlog -= count;
+        if !self.others.is_empty() {
+            self.note_others_sent();
+        }
         if self.backlog == 0 {
             self.messages_sent += self.ends.len() as u64;
             self.ends.clear();
@@ -348,6 +404,7 @@ impl Encoder {
             self.buffer = Vec::new();
             self.bodies = VecDeque::new();
             self.ends = VecDeque::new();
+            self.others = VecDeque::new();
             self.joined.shrink_to_fit();
         }
     }
@@ -359,6 +416,7 @@ impl Encoder {
         self.sent = 0;
         self.bodies.clear();
         self.ends.clear();
+        self.others.clear();
         self.joined = Vec::new();
     }
 }
@@ -392,6 +450,24 @@ mod tests {
             sent(&encoder),
             b"\x01\0\0\x05hello\x04\x07\x04PING\0\x0a\0\x06\x01topic"
         );
+    }
+
+    #[test]
+    fn bytes_of_no_message_are_counted_apart() {
+        let mut encoder = Encoder::new(Framing::V2);
+        let command = |encoder: &mut Encoder| encoder.put_command(b"\x04PONG", Frame::from("!"));
+        command(&mut encoder);
+        command(&mut encoder);
+        put(&mut encoder, b"hello", false);
+        command(&mut encoder);
+        assert_eq!((encoder.backlog(), encoder.messages_backlog()), (31, 7));
+        // The end of the second command, and some of the message, remain.
+        for (count, messages, others) in [(15, 7, 15), (3, 5, 16), (6, 0, 17), (7, 0, 24)] {
+            encoder.transmitted(count);
+            assert_eq!(encoder.messages_backlog(), messages);
+            assert_eq!(encoder.others_sent(), others);
+        }
+        assert_eq!(encoder.backlog(), 0);
     }
 
     #[test]

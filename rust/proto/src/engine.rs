@@ -575,6 +575,17 @@ impl Engine {
         self.encoder.backlog()
     }
 
+    /// Number of bytes of messages that are encoded and not sent.
+    pub fn messages_backlog(&self) -> usize {
+        self.encoder.messages_backlog()
+    }
+
+    /// Number of bytes that were sent and belong to no message: the handshake, commands and subscriptions.
+    #[inline]
+    pub fn others_transmitted(&self) -> u64 {
+        self.encoder.others_sent()
+    }
+
     /// Complete messages of the application that were sent to their last byte; subscriptions and commands do not count.
     pub fn messages_transmitted(&self) -> u64 {
         self.encoder.messages_sent()

@@ -334,8 +334,8 @@ impl Session {
         // Messages that the peer's kernel has not acknowledged by now will not be read. More may be acknowledged soon, so it is
         // asked once.
         let unsent = up.stream.unsent() as u64;
-        let unheard = up.unheard(unsent);
-        let lost_bytes = up.engine.backlog() as u64 + unsent;
+        let (unheard, unheard_bytes) = up.unheard(unsent);
+        let lost_bytes = up.engine.messages_backlog() as u64 + unheard_bytes;
         let left = self.left(stranded + unheard, lost_bytes);
         // If the peer has finished, it had acknowledged everything that arrived until then. After a reset, more may
         // have arrived than was acknowledged.

@@ -366,7 +366,8 @@ impl Session {
             match sent {
                 Ok(n) => {
                     up.engine.transmitted(n, now);
-                    up.tail.note(n, up.engine.messages_transmitted());
+                    let others = up.engine.others_transmitted();
+                    up.tail.note(n, others, up.engine.messages_transmitted());
                     budget = budget.saturating_sub(n);
                     moved = true;
                     up.writing.note_write(now);
