@@ -25,6 +25,15 @@ impl Backlog {
         }
     }
 
+    /// The same for what waits at other connections. It does not put the check off, because this connection does not
+    /// notice when that becomes less.
+    #[inline]
+    pub(super) fn note_others(&mut self, bytes: u64, now: Instant) {
+        if self.look_at.is_none() {
+            self.note(bytes, now);
+        }
+    }
+
     /// When to call [`handle_timeout`](Self::handle_timeout).
     pub(super) fn poll_timeout(&self) -> Option<Instant> {
         self.look_at
@@ -63,6 +72,11 @@ mod tests {
         assert_eq!(backlog.poll_timeout(), Some(start + 2 * BACKLOG_GONE));
         assert!(backlog.handle_timeout(BACKLOG_LARGE / 2, start + 2 * BACKLOG_GONE));
         assert!(!backlog.handle_timeout(0, start + 3 * BACKLOG_GONE));
+        // What waits elsewhere is checked after that time, however often this connection has something to do.
+        backlog.note_others(BACKLOG_LARGE, start);
+        backlog.note_others(BACKLOG_LARGE, start + BACKLOG_GONE / 2);
+        assert_eq!(backlog.poll_timeout(), Some(start + BACKLOG_GONE));
+        assert!(backlog.handle_timeout(0, start + BACKLOG_GONE));
         assert!(!backlog.end());
         backlog.note(BACKLOG_LARGE, start);
         assert!(backlog.end());

@@ -100,10 +100,9 @@ impl Session {
         }
         let output = self.output(state, io.now());
         if let Some(pipe) = &state.pipe {
+            state.backlog.note(pipe.queued_bytes(), io.now());
             let others = state.share.as_ref().map_or(0, Share::watched);
-            state
-                .backlog
-                .note(pipe.queued_bytes().max(others), io.now());
+            state.backlog.note_others(others, io.now());
         }
         if (matches!(input, Input::More) || output != Output::Idle)
             && let Some(token) = state.token
