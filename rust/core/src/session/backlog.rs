@@ -72,7 +72,7 @@ mod tests {
         assert_eq!(backlog.poll_timeout(), Some(start + 2 * BACKLOG_GONE));
         assert!(backlog.handle_timeout(BACKLOG_LARGE / 2, start + 2 * BACKLOG_GONE));
         assert!(!backlog.handle_timeout(0, start + 3 * BACKLOG_GONE));
-        // What waits elsewhere is checked after that time, however often this connection has something to do.
+        // The messages at other connections are checked after that time, however often this one has something to do.
         backlog.note_others(BACKLOG_LARGE, start);
         backlog.note_others(BACKLOG_LARGE, start + BACKLOG_GONE / 2);
         assert_eq!(backlog.poll_timeout(), Some(start + BACKLOG_GONE));

@@ -6,7 +6,7 @@ use std::net::IpAddr;
 use std::os::fd::BorrowedFd;
 use std::time::Instant;
 
-use rustix::event::PollFlags;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags, Shutdown, recv, send, shutdown};
 
@@ -313,4 +313,11 @@ pub(super) fn discard(socket: BorrowedFd<'_>) {
 /// How many bytes there are to read.
 pub(super) fn waiting(socket: BorrowedFd<'_>) -> usize {
     rustix::io::ioctl_fionread(socket).map_or(0, |bytes| bytes as usize)
+}
+
+/// Whether the program writes no more.
+pub(super) fn has_end(socket: BorrowedFd<'_>) -> bool {
+    let mut polled = [PollFd::from_borrowed_fd(socket, PollFlags::RDHUP)];
+    let at_once = Timespec::default();
+    poll(&mut polled, Some(&at_once)).is_ok() && polled[0].revents().contains(PollFlags::RDHUP)
 }

@@ -95,10 +95,13 @@ impl Link {
             && self.ends.iter().all(|end| end.socket.is_some())
     }
 
-    /// How many bytes of one end have not reached the other host.
+    /// How many bytes of one end have not reached the other host. The end of the stream counts as one, as in a real kernel.
     pub(super) fn unsent(&self, side: usize) -> usize {
         let written = match (&self.ends[side].socket, &self.stage) {
-            (Some(socket), Stage::Up) => flow::waiting(socket.as_fd()),
+            (Some(socket), Stage::Up) => {
+                let end = flow::has_end(socket.as_fd()) && !self.flows[side].is_over();
+                flow::waiting(socket.as_fd()) + usize::from(end)
+            }
             _ => 0,
         };
         written + self.flows[side].in_transit()
