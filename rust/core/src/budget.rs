@@ -57,7 +57,8 @@ const CONNECTION: u64 = 8 << 10;
 const RESERVE_STEP: u64 = 1 << 20;
 /// Time after which a connection that is not read from is checked again.
 const PAUSE: Duration = Duration::from_millis(20);
-/// The part of the limit for which connections are ended at once, if their messages do not arrive any more.
+/// The part of the limit, as one in this many, that is freed at once by ending connections whose messages have stopped
+/// arriving.
 const ROOM: u64 = 16;
 /// Minimum time between two counts of the accounts.
 const COUNT_EVERY: Duration = Duration::from_millis(5);
@@ -142,7 +143,7 @@ pub(crate) struct Share {
     look_at: u64,
     kept: u64,
     inbound: Option<Inbound>,
-    /// Some if this connection watches for the end of what waits at all of them.
+    /// Some if this connection watches until little waits at all of them together.
     watch: Option<Watch>,
     entry: Option<Box<Entry>>,
 }

@@ -2,9 +2,9 @@
 //! All times are in milliseconds since the start of the budget.
 //!
 //! Only the largest messages count that together hold half of what is incomplete, so that peers with little are left
-//! alone. Of their connections, those end first whose message has not arrived any more for longest. If all messages
-//! arrive, the one that began first ends. So peers that fill the budget with messages that they never complete do not end
-//! a peer whose message arrives, even if it is larger than each of theirs.
+//! alone. Of their connections, those end first whose message stopped arriving longest ago. If all messages are still
+//! arriving, the one that began first ends. So peers that fill the budget with messages that they never complete do not end
+//! a peer whose message is arriving, even if it is larger than each of theirs.
 
 use std::cmp::Reverse;
 use std::time::Duration;
@@ -13,8 +13,8 @@ use super::Account;
 use crate::sys::sync::Arc;
 use crate::sys::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
-/// A message that has not grown by an eighth for this time does not arrive any more. So a peer that sends a byte now and
-/// then gains nothing by that.
+/// A message that has not grown by an eighth in this time has stopped arriving. So a peer that sends a byte now and then
+/// gains nothing by that.
 pub(super) const STALLED: Duration = Duration::from_secs(1);
 
 /// See the module text.
@@ -42,7 +42,7 @@ impl Progress {
         }
     }
 
-    /// Records that the connection may be read from from now on, or that it must not.
+    /// Records whether the connection must not be read from.
     pub(super) fn hold_back(&self, is_held_back: bool, now: u64) {
         let was_held_back = self.is_held_back.swap(is_held_back, Relaxed);
         if was_held_back && !is_held_back {
@@ -50,7 +50,7 @@ impl Progress {
         }
     }
 
-    /// For how long the message has not arrived any more; `None` if it does, or cannot.
+    /// How long ago the message stopped arriving; `None` if it is still arriving, or is held back.
     pub(super) fn stalled(&self, now: u64) -> Option<u64> {
         let since = now.saturating_sub(self.reached.load(Relaxed));
         let is_stalled = since >= STALLED.as_millis() as u64 && !self.is_held_back.load(Relaxed);
@@ -63,7 +63,7 @@ impl Progress {
     }
 }
 
-/// The accounts that have to end: one, or as many whose messages do not arrive any more as hold `room` bytes together.
+/// The accounts that have to end: one, or enough of those whose messages have stopped arriving to hold `room` bytes together.
 pub(super) fn worst<'a>(
     living: impl Iterator<Item = &'a Arc<Account>>,
     now: u64,
