@@ -33,7 +33,7 @@ pub use self::faults::{
     break_after, heal, partition, power_off, power_on, reset, reset_one_end, set_weather, streams,
 };
 pub use self::flow::Stream;
-use self::link::{End, Link, Stage};
+use self::link::{Link, Stage};
 use super::{Random, WORLD, stir};
 
 /// The first port that the network chooses.
@@ -70,8 +70,8 @@ pub(super) struct Network {
     ends: BTreeMap<RawFd, (u64, usize)>,
     /// Connections that are over, for a program that has not closed its end.
     over: BTreeMap<RawFd, Over>,
-    /// Of connections that are over.
-    streams: Vec<Stream>,
+    /// Connections that are over, with what they carried.
+    past: Vec<Link>,
     /// Room for one piece.
     room: Vec<u8>,
     /// A socket has changed since the kernel was asked.
@@ -110,7 +110,7 @@ impl Network {
             off: BTreeSet::new(),
             ends: BTreeMap::new(),
             over: BTreeMap::new(),
-            streams: Vec::new(),
+            past: Vec::new(),
             room: Vec::new(),
             moved: false,
         }
@@ -133,6 +133,12 @@ impl Network {
         Some((link, side))
     }
 
+    /// A connection of which a program has a descriptor, whether it is over or not.
+    fn known(&mut self, id: u64) -> Option<&mut Link> {
+        let mut all = self.links.iter_mut().chain(&mut self.past);
+        all.find(|link| link.id == id)
+    }
+
     fn arrival(&self, random: &mut Random, now: Instant) -> Instant {
         let jitter = random.below(self.weather.jitter.as_nanos() as usize + 1);
         now + self.weather.latency + Duration::from_nanos(jitter as u64)
@@ -148,15 +154,15 @@ impl Network {
         let mut due: Option<Instant> = None;
         let mut links = std::mem::take(&mut self.links);
         self.moved = false;
-        links.retain_mut(|link| {
+        let mut at = 0;
+        while let Some(link) = links.get_mut(at) {
             let outcome = self.advance(link, random, now);
             due = [due, outcome.due].into_iter().flatten().min();
             match outcome.over {
-                Some(error) => self.bury(link, error),
-                None => return true,
+                Some(error) => self.bury(links.remove(at), error),
+                None => at += 1,
             }
-            false
-        });
+        }
         self.links = links;
         (due, self.moved)
     }
@@ -194,9 +200,9 @@ impl Network {
 
     fn break_links(&mut self, mut which: impl FnMut(&Link) -> bool, error: Errno) {
         let links = std::mem::take(&mut self.links);
-        for mut link in links {
+        for link in links {
             match which(&link) && !matches!(link.stage, Stage::Asking { .. }) {
-                true => self.bury(&mut link, error),
+                true => self.bury(link, error),
                 false => self.links.push(link),
             }
         }
@@ -221,21 +227,19 @@ impl Network {
         }
         self.bury_end(link, side, error);
         link.flows[side].lose_transit();
-        let read = link.ends[side].read;
-        link.ends[side] = End {
-            read,
-            ..End::default()
-        };
+        link.ends[side].close();
         link.bereaved = Some(1 - side);
     }
 
     /// A connection is over.
-    fn bury(&mut self, link: &mut Link, error: Errno) {
+    fn bury(&mut self, mut link: Link, error: Errno) {
         for side in 0..2 {
-            self.bury_end(link, side, error);
-            self.streams.push(link.stream(side));
+            self.bury_end(&mut link, side, error);
         }
-        link.ends = [End::default(), End::default()];
+        for end in &mut link.ends {
+            end.close();
+        }
+        self.past.push(link);
     }
 
     /// A connection is over for one program, which finds out when it reads, after what has arrived.

@@ -124,12 +124,10 @@ pub(crate) fn error(fd: BorrowedFd<'_>) -> Option<io::Error> {
 pub(crate) fn unsent(fd: BorrowedFd<'_>) -> Option<usize> {
     with(|network, _| {
         let (id, side) = *network.ends.get(&fd.as_raw_fd())?;
-        if let Some(over) = network.over.get(&fd.as_raw_fd()) {
-            return Some(over.unsent);
-        }
-        let link = network.links.iter_mut().find(|link| link.id == id)?;
+        let over = network.over.get(&fd.as_raw_fd()).map(|over| over.unsent);
+        let link = network.known(id)?;
         link.flows[side].note_told();
-        Some(link.unsent(side))
+        Some(over.unwrap_or_else(|| link.unsent(side)))
     })
 }
 
@@ -180,14 +178,9 @@ pub(crate) fn note_read(fd: BorrowedFd<'_>, bytes: usize) -> io::Result<()> {
         let Some((id, side)) = network.ends.get(&fd.as_raw_fd()).copied() else {
             return Ok(());
         };
-        if let Some(link) = network.links.iter_mut().find(|link| link.id == id) {
+        // They may have arrived before the connection ended.
+        if let Some(link) = network.known(id) {
             link.ends[side].read += bytes as u64;
-        } else {
-            // Bytes that had arrived before the connection ended.
-            let mut streams = network.streams.iter_mut();
-            if let Some(stream) = streams.find(|stream| stream.is_of(id, 1 - side)) {
-                stream.read += bytes as u64;
-            }
         }
         match network.over.get(&fd.as_raw_fd()) {
             Some(over) if bytes == 0 && over.error != Errno::PIPE => Err(over.error.into()),

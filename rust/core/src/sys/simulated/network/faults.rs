@@ -70,14 +70,9 @@ pub fn power_on(host: IpAddr) {
 /// The streams of bytes of all connections so far.
 pub fn streams() -> Vec<Stream> {
     with(|network, _| {
-        let mut streams = network.streams.clone();
-        for link in &network.links {
-            for side in 0..2 {
-                let mut stream = link.stream(side);
-                stream.is_open = link.is_open();
-                streams.push(stream);
-            }
-        }
-        streams
+        let links = network.past.iter().chain(&network.links);
+        links
+            .flat_map(|link| [link.stream(0), link.stream(1)])
+            .collect()
     })
 }

@@ -15,7 +15,6 @@ use rustix::net::{RecvFlags, SendFlags, Shutdown, recv, send, shutdown};
 pub struct Stream {
     /// Of the connection. Later ones have higher numbers.
     pub link: u64,
-    side: usize,
     /// The host that wrote them, and the one that was to read them.
     pub hosts: [IpAddr; 2],
     /// When the connection came to each of these hosts.
@@ -26,8 +25,7 @@ pub struct Stream {
     pub written: Vec<u8>,
     /// How many of them the program at the other end has read.
     pub read: u64,
-    /// The writes up to which they had arrived when the program that wrote them last asked, and when the connection broke:
-    /// where the first of these began, and where the last one ended. Sockets can only estimate how many messages of one write
+    /// The writes up to which they had arrived when the program that wrote them last asked: where the first of these began, and where the last one ended. Sockets can only estimate how many messages of one write
     /// had arrived. All and 0 for a program that cannot know.
     pub told_from: u64,
     /// See `told_from`.
@@ -41,10 +39,10 @@ pub struct Stream {
 /// The part of a [`Stream`] that its connection knows.
 pub(super) struct Route {
     pub(super) link: u64,
-    pub(super) side: usize,
     pub(super) hosts: [IpAddr; 2],
     pub(super) opened: [Instant; 2],
     pub(super) read: u64,
+    pub(super) is_open: bool,
 }
 
 /// The writes of which a socket knows how many messages each had.
@@ -76,9 +74,8 @@ pub(super) struct Flow {
     /// How many bytes had arrived when the program last asked, and the time before: it asks once for its counters, and again
     /// when it closes.
     told: [Option<u64>; 2],
-    /// How many had when the connection broke, and whether the program can ask.
+    /// How many had when the connection broke.
     arrived: Option<u64>,
-    was_there: bool,
 }
 
 impl Flow {
@@ -235,10 +232,9 @@ impl Flow {
         self.told = [Some(self.arrived()), self.told[0]];
     }
 
-    /// The connection breaks. A program that has not closed it can learn how much has arrived.
+    /// The connection breaks.
     pub(super) fn note_broken(&mut self) {
         self.arrived = Some(self.arrived());
-        self.was_there |= !self.is_gone();
     }
 
     fn arrived(&self) -> u64 {
@@ -247,14 +243,12 @@ impl Flow {
     }
 
     pub(super) fn stream(&self, route: Route) -> Stream {
-        let at_end = self.arrived.filter(|_| self.was_there);
-        let told = self.told.into_iter().chain([at_end]).flatten();
+        let told = self.told.into_iter().flatten();
         Stream {
             link: route.link,
-            side: route.side,
             hosts: route.hosts,
             opened: route.opened,
-            is_open: false,
+            is_open: route.is_open,
             written: self.written.clone(),
             read: route.read,
             told_from: (told.clone().map(|told| self.start_of_write(told)))
@@ -283,12 +277,6 @@ impl Flow {
         let at = self.writes.partition_point(|&end| end <= byte);
         let unknown = self.writes.len().saturating_sub(WRITES + 1);
         self.writes.get(at.max(unknown)).map_or(byte, |&end| end)
-    }
-}
-
-impl Stream {
-    pub(super) fn is_of(&self, link: u64, side: usize) -> bool {
-        (self.link, self.side) == (link, side)
     }
 }
 

@@ -61,6 +61,16 @@ pub(super) struct End {
     pub(super) keepalive: Option<Keepalive>,
 }
 
+impl End {
+    /// The connection is over for this end.
+    pub(super) fn close(&mut self) {
+        *self = End {
+            read: self.read,
+            ..End::default()
+        };
+    }
+}
+
 impl Link {
     pub(super) fn is_at(&self, host: IpAddr) -> bool {
         self.address.iter().any(|address| address.ip() == host)
@@ -80,10 +90,10 @@ impl Link {
         let ends = [side, 1 - side];
         self.flows[side].stream(Route {
             link: self.id,
-            side,
             hosts: ends.map(|end| self.address[end].ip()),
             opened: ends.map(|end| self.opened[end]),
             read: self.ends[1 - side].read,
+            is_open: self.is_open(),
         })
     }
 
