@@ -243,12 +243,11 @@ fn check_losses(
             counted <= most,
             "{number:x} sent {handed_over}, of which {written} were written, and counts {counted}, {most} at most"
         );
-        let is_vague = |life: &Life| pattern.conflates && life.disturbed || may_leave_letters(life);
         let received = ledger.received + life.queued;
         let unseen = ledger.read.saturating_sub(received);
         let counted = life.dropped_in;
         assert!(
-            life.left || is_vague(life) || unseen <= counted,
+            life.left || may_leave_letters(life) || unseen <= counted,
             "{number:x} read {} from the wire and received {received}, but counts {counted}",
             ledger.read
         );

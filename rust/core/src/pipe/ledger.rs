@@ -105,6 +105,23 @@ impl Pipe {
         (count(self.own()), count(self.far()))
     }
 
+    /// The same when this end closes, for a session at the far end, which counts itself what it [replaces](Self::take_replaced)
+    /// later.
+    pub fn take_conflated(&self) -> (u64, u64) {
+        (
+            self.conflated().0,
+            self.far().conflated.swap(0, Ordering::AcqRel),
+        )
+    }
+
+    /// Number of messages that this end has replaced since the far end closed. They are subtracted.
+    pub fn take_replaced(&self) -> u64 {
+        match self.is_far_closed() {
+            true => self.own().conflated.swap(0, Ordering::AcqRel),
+            false => 0,
+        }
+    }
+
     /// Whether only the newest of the messages that the far end writes is kept.
     pub fn keeps_newest(&self) -> bool {
         self.far().slot.is_some()

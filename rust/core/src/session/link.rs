@@ -449,6 +449,10 @@ impl Session {
             true => 0,
             false => pipe.lost_unread(),
         };
+        let replaced = pipe.take_replaced();
+        if replaced > 0 {
+            self.port.count_drop(DropReason::Conflated, replaced);
+        }
         if unread > 0 {
             self.port.count_drop(DropReason::Refused, unread);
         }

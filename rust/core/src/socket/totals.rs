@@ -33,7 +33,11 @@ impl Totals {
         self.reconnects += pipe.meetings().saturating_sub(1);
         self.full_out += full_out;
         self.full_in += full_in;
-        self.dropped.merge(&below(pipe, local));
+        let conflated = match local {
+            true => pipe.conflated(),
+            false => pipe.take_conflated(),
+        };
+        self.dropped.merge(&counters(pipe, local, conflated));
         self.dropped.add(reason, unread);
     }
 }
@@ -41,8 +45,11 @@ impl Totals {
 /// Messages lost in a pipe or beyond it, as opposed to those that the pattern dropped. Messages that another socket of
 /// the context replaced or did not get are counted by that socket.
 pub(super) fn below(pipe: &Pipe, local: bool) -> Counters {
+    counters(pipe, local, pipe.conflated())
+}
+
+fn counters(pipe: &Pipe, local: bool, (out, inbound): (u64, u64)) -> Counters {
     let mut counters = Counters::default();
-    let (out, inbound) = pipe.conflated();
     counters.add(DropReason::Conflated, out);
     if !local {
         counters.add(DropReason::Conflated, inbound);
