@@ -233,6 +233,20 @@ fn matching() {
         }
         end_of_path(&format!("match one of {topics} topics"));
     }
+    let mut table = SubscriberTable::new();
+    for peer in 0..4000 {
+        table.add(b"popular", peer);
+    }
+    for _ in 0..ROUNDS {
+        counted(&mut || {
+            for _ in 0..EACH {
+                // Each of the two moves the popular topic to another node.
+                table.add(black_box(b"popu"), 7);
+                table.remove(black_box(b"popu"), 7);
+            }
+        });
+    }
+    end_of_path("subscribe and unsubscribe beside 4000 peers");
 }
 
 // ---- sockets, within one thread ------------------------------------------------------------------------------------
