@@ -65,6 +65,38 @@ print("fine" if resident() <= base + 30 else (base, resident()))
 """
 
 
+MANY = """
+context = zmq.Context()
+peers = [context.socket(zmq.PUSH) for _ in range(200)]
+for peer in peers:
+    peer.sndhwm = 0
+    peer.connect(sys.argv[1])
+for peer in peers:
+    for _ in range(100):
+        peer.send(bytes(10_000))
+context.destroy()
+print("sent", flush=True)
+sys.stdin.readline()
+"""
+
+LEAVING = """
+import socket
+port = int(sys.argv[1].rsplit(":", 1)[1])
+hello = b"\\xff" + bytes(8) + b"\\x7f\\x03\\x01NULL" + bytes(48)
+ready = b"\\x05READY\\x0bSocket-Type" + (4).to_bytes(4, "big") + b"PUSH"
+hello += bytes([4, len(ready)]) + ready
+peers = [socket.create_connection(("127.0.0.1", port)) for _ in range(900)]
+for peer in peers:
+    peer.sendall(hello + b"\\x02" + (1 << 20).to_bytes(8, "big") + bytes(100_000))
+print("sent", flush=True)
+sys.stdin.readline()
+for peer in peers:
+    peer.close()
+print("left", flush=True)
+sys.stdin.readline()
+"""
+
+
 @pytest.mark.parametrize("kind", ["PUB", "XPUB"])
 @pytest.mark.parametrize("topics", ["many", "large"])
 def test_removed_subscriptions(zmq, kind, topics):
@@ -128,6 +160,51 @@ def test_bursts_of_large_messages(zmq, copy):
         str(copy),
     )
     assert output == "fine\nfine\n"
+
+
+def test_many_small_backlogs(zmq):
+    """No connection has much, so none would return memory on its own account."""
+    output, _ = run_script(
+        zmq.__name__,
+        MEASURE
+        + f"    MANY = {MANY!r}\n"
+        + """
+    pull = zmq.Context().socket(zmq.PULL)
+    pull.rcvhwm = 0
+    pull.bind("tcp://127.0.0.1:*")
+    base = resident()
+    many = peer(MANY, pull.last_endpoint.decode())
+    many.stdout.readline()
+    for _ in range(20_000):
+        pull.recv()
+    comes_down(base, 30)
+    many.communicate()
+    """,
+    )
+    assert output == "fine\n"
+
+
+def test_many_peers_that_leave_within_a_message(zmq):
+    output, _ = run_script(
+        zmq.__name__,
+        MEASURE
+        + f"    LEAVING = {LEAVING!r}\n"
+        + """
+    pull = zmq.Context().socket(zmq.PULL)
+    pull.bind("tcp://127.0.0.1:*")
+    base = resident()
+    leaving = peer(LEAVING, pull.last_endpoint.decode())
+    leaving.stdout.readline()
+    while resident() < base + 70:
+        time.sleep(0.01)
+    leaving.stdin.write("\\n")
+    leaving.stdin.flush()
+    leaving.stdout.readline()
+    comes_down(base, 30)
+    leaving.communicate()
+    """,
+    )
+    assert output == "fine\n"
 
 
 def test_objects_that_are_released_after_the_connection(zmq):

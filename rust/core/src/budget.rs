@@ -114,8 +114,8 @@ struct Remains {
 
 /// A connection that holds a share of the budget.
 pub(crate) trait Holder: Send + Sync {
-    /// Notifies the connection that it may have to end. [`Share::has_to_go`] decides.
-    fn on_condemned(&self);
+    /// Notifies the connection that it may have to end, which [`Share::has_to_go`] decides, or to [watch](Share::watched).
+    fn on_notice(&self);
 }
 
 /// The result of counting all accounts.
@@ -332,8 +332,22 @@ impl Budget {
         let holders: Vec<_> = told.filter_map(|other| other.holder.upgrade()).collect();
         // A holder that is dropped locks the accounts.
         drop(accounts);
-        holders.iter().for_each(|holder| holder.on_condemned());
+        holders.iter().for_each(|holder| holder.on_notice());
         has_to_go
+    }
+
+    /// Notifies a connection that has an account, and not this one.
+    fn notify_another(&self, entry: Option<&Entry>) {
+        let accounts = self.accounts();
+        let living = accounts.living.iter().map(|(_, account)| account);
+        let mut others =
+            living.filter(|other| entry.is_none_or(|own| !Arc::ptr_eq(&own.account, other)));
+        let holder = others.find_map(|other| other.holder.upgrade());
+        // A holder that is dropped locks the accounts.
+        drop(accounts);
+        if let Some(holder) = holder {
+            holder.on_notice();
+        }
     }
 }
 
@@ -408,9 +422,6 @@ impl Share {
         let is_held_back = ruling != Ruling::Go;
         let progress = &entry.account.progress;
         progress.hold_back(is_held_back, budget.clock(now));
-        if let Some(watch) = budget.returns.watch(budget.messages()) {
-            self.watch = Some(watch);
-        }
         (self.look_at, entry.pause) = match ruling {
             Ruling::Go => (gross + step, None),
             Ruling::Wait | Ruling::End => (0, Some(now + PAUSE)),
@@ -459,11 +470,25 @@ impl Share {
         }
     }
 
-    /// The bytes that wait at all connections, if this one watches for their end; otherwise 0.
+    /// The bytes that wait at all connections, if this one watches for their end; otherwise 0. It begins to watch if much
+    /// waits and no other connection watches.
     #[inline]
-    pub(crate) fn watched(&self) -> u64 {
+    pub(crate) fn watched(&mut self) -> u64 {
+        let used = self.budget.used.load(Ordering::Relaxed);
+        match self.watch.is_some() || self.budget.returns.is_needed(used) {
+            true => self.watch_over(),
+            false => 0,
+        }
+    }
+
+    #[cold]
+    fn watch_over(&mut self) -> u64 {
+        let waiting = self.budget.messages();
+        if self.watch.is_none() {
+            self.watch = self.budget.returns.watch(waiting);
+        }
         match self.watch {
-            Some(_) => self.budget.messages(),
+            Some(_) => waiting,
             None => 0,
         }
     }
@@ -482,8 +507,12 @@ impl Share {
     }
 
     fn stop_watching(&mut self) {
-        if self.watch.take().is_some() {
-            self.budget.returns.stop_watching();
+        if self.watch.take().is_none() {
+            return;
+        }
+        self.budget.returns.stop_watching();
+        if self.budget.returns.is_needed(self.budget.messages()) {
+            self.budget.notify_another(self.entry.as_deref());
         }
     }
 

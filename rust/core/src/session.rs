@@ -554,7 +554,7 @@ impl PipeOwner for Session {
 }
 
 impl Holder for Session {
-    fn on_condemned(&self) {
+    fn on_notice(&self) {
         self.wake();
     }
 }

@@ -32,8 +32,13 @@ impl Returns {
 
     /// Some if the connection that asks has to watch, with this many bytes waiting.
     pub(super) fn watch(&self, waiting: u64) -> Option<Watch> {
-        let is_needed = waiting >= BACKLOG_LARGE && !self.is_watched.load(Relaxed);
-        (is_needed && !self.is_watched.swap(true, Relaxed)).then(Watch::default)
+        (self.is_needed(waiting) && !self.is_watched.swap(true, Relaxed)).then(Watch::default)
+    }
+
+    /// Whether some connection has to watch, with this many bytes waiting.
+    #[inline]
+    pub(super) fn is_needed(&self, waiting: u64) -> bool {
+        waiting >= BACKLOG_LARGE && !self.is_watched.load(Relaxed)
     }
 
     /// The watch is over.

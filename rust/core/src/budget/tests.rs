@@ -3,6 +3,7 @@ use std::sync::atomic::AtomicBool;
 use zeroxide_proto::message::Message;
 
 use super::*;
+use crate::pace::BACKLOG_LARGE;
 use crate::pipe::PipeConfig;
 
 const MIB: u64 = 1 << 20;
@@ -10,7 +11,7 @@ const MIB: u64 = 1 << 20;
 struct Told(AtomicBool);
 
 impl Holder for Told {
-    fn on_condemned(&self) {
+    fn on_notice(&self) {
         self.0.store(true, Ordering::Relaxed);
     }
 }
@@ -42,6 +43,11 @@ impl Peer {
 
     fn waits(&mut self) -> Ruling {
         self.looks(0, false)
+    }
+
+    /// Whether it watches what waits at all connections.
+    fn watches(&mut self) -> bool {
+        self.share.watched() > 0
     }
 
     fn is_told(&self) -> bool {
@@ -402,6 +408,39 @@ fn a_pause_that_has_passed_is_cleared() {
     assert_eq!(peer.share.poll_timeout(), Some(at));
     peer.share.handle_timeout(at);
     assert_eq!(peer.share.poll_timeout(), None);
+}
+
+#[test]
+fn another_connection_watches_when_one_that_watched_leaves() {
+    let budget = budget(0);
+    let mut peers = [0; 3].map(|_| Peer::of(&budget));
+    peers[0].begins(BACKLOG_LARGE);
+    assert!(!peers[0].is_told());
+    // One that only reports, as datagrams do, does not watch.
+    assert!(peers[1].watches());
+    assert!(!peers[2].watches());
+    peers[2].begins(STEP);
+    let [_holds, watched, mut silent] = peers;
+    drop(watched);
+    assert!(silent.watches());
+    drop(silent);
+}
+
+#[test]
+fn the_end_of_a_watch_notifies_a_connection_that_is_silent() {
+    let budget = budget(0);
+    let mut peers = [0; 2].map(|_| Peer::of(&budget));
+    peers[0].begins(BACKLOG_LARGE);
+    assert!(peers[1].watches());
+    let [mut silent, watched] = peers;
+    drop(watched);
+    assert!(silent.is_told() && silent.watches());
+    // No other is there, and with little waiting none is needed.
+    let mut last = Peer::of(&budget);
+    last.begins(STEP);
+    silent.waits();
+    drop(silent);
+    assert!(!last.is_told());
 }
 
 #[test]

@@ -101,7 +101,7 @@ impl Session {
         let output = self.output(state, io.now());
         if let Some(pipe) = &state.pipe {
             state.backlog.note(pipe.queued_bytes(), io.now());
-            let others = state.share.as_ref().map_or(0, Share::watched);
+            let others = state.share.as_mut().map_or(0, Share::watched);
             state.backlog.note_others(others, io.now());
         }
         if (matches!(input, Input::More) || output != Output::Idle)

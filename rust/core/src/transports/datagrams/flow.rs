@@ -423,7 +423,7 @@ fn follow(joined: &mut BTreeSet<Box<[u8]>>, pipe: &mut MessagePipe) {
 struct Nothing;
 
 impl Holder for Nothing {
-    fn on_condemned(&self) {}
+    fn on_notice(&self) {}
 }
 
 impl IoWork for Flow {

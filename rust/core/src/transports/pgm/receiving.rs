@@ -211,7 +211,7 @@ impl Receiving {
 struct Nothing;
 
 impl Holder for Nothing {
-    fn on_condemned(&self) {}
+    fn on_notice(&self) {}
 }
 
 impl IoWork for Receiving {
