@@ -136,6 +136,8 @@ class SocketStats(TypedDict):
     """Messages that wait to be sent."""
     queued_in: int
     """Messages that wait to be received by the program."""
+    lingering: int
+    """Messages that `disconnect`, `unbind` or a STREAM left to deliver. They wait for ``LINGER``, and ``queued_out`` does not count them."""
     spilled: int
     """Messages that wait in ``SPILL_DIR``. ``queued_out`` does not count them."""
     spilled_bytes: int

@@ -2,7 +2,7 @@
 
 import pytest
 from patterns import subscribe
-from support import eventually
+from support import eventually, lasting_endpoint
 
 pytestmark = pytest.mark.zeroxide_only
 
@@ -49,7 +49,7 @@ def test_form(zmq, sockets):
         assert set(peer["dropped"]) == REASONS
         numbers = {"sent", "sent_bytes", "received", "received_bytes", "queued_out", "queued_in"}
         numbers |= {"reconnects", "full_out", "full_in", "spilled", "spilled_bytes"}
-        only = {"connections", "no_subscriber", "missed_events"}
+        only = {"lingering", "connections", "no_subscriber", "missed_events"}
         assert set(stats) == {*numbers, *only, "dropped", "peers"}
         words = {"endpoint", "address", "routing_id", "connected", "waiting"}
         assert set(peer) == {*numbers, *words, "dropped"}
@@ -291,3 +291,44 @@ def test_a_queue_that_stays_full_is_counted_once(zmq, context):
             router.send_multipart([b"slow", b""])
         assert dropped(router) == {"high_water": 90}
         assert router.stats()["full_out"] == 1
+
+
+@pytest.mark.parametrize("how", ["delivered", "given up"])
+def test_messages_left_to_deliver(zmq, context, how):
+    endpoint = lasting_endpoint()
+    with context.socket(zmq.PUSH) as push:
+        push.connect(endpoint)
+        for _ in range(3):
+            push.send(b"left")
+        assert (push.stats()["queued_out"], push.stats()["lingering"]) == (3, 0)
+        push.linger = 100 if how == "given up" else -1
+        push.disconnect(endpoint)
+        if how == "delivered":
+            assert eventually(lambda: push.stats()["lingering"] == 3)
+            assert push.stats()["queued_out"] == 0
+            with context.socket(zmq.PULL) as pull:
+                pull.bind(endpoint)
+                for _ in range(3):
+                    pull.recv()
+                assert eventually(lambda: push.stats()["lingering"] == 0)
+            assert not dropped(push)
+        else:
+            assert eventually(lambda: dropped(push) == {"lingered": 3})
+            assert eventually(lambda: push.stats()["lingering"] == 0)
+
+
+def test_messages_left_to_a_peer_that_does_not_read(zmq, context):
+    with context.socket(zmq.PUSH) as push, context.socket(zmq.PULL) as pull:
+        push.sndhwm, push.linger = 0, -1
+        pull.rcvhwm = 1
+        push.bind("tcp://127.0.0.1:*")
+        pull.connect(push.last_endpoint)
+        sent = 3000
+        for _ in range(sent):
+            push.send(bytes(10_000))
+        push.unbind(push.last_endpoint)
+        assert eventually(lambda: push.stats()["lingering"] > 1000)
+        for _ in range(sent):
+            pull.recv()
+        assert eventually(lambda: push.stats()["lingering"] == 0)
+        assert not dropped(push)

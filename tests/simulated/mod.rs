@@ -180,12 +180,12 @@ fn settle_after(members: &mut [Member], mut left: bool) {
             // Replies that REQ does not expect any more wait until it receives others, and may fill the queues.
             let queued = match member.role.kind {
                 SocketType::Req | SocketType::Rep => 0,
-                _ => stats.queued_out,
+                _ => stats.queued_out + stats.lingering,
             };
             if count > 0 || has_read || queued > 0 || missing > 0 {
                 busy.push(format!(
-                    "{member} received {count}, queues {}, lacks {missing} connections",
-                    stats.queued_out
+                    "{member} received {count}, queues {} and {}, lacks {missing} connections",
+                    stats.queued_out, stats.lingering
                 ));
             }
         }

@@ -94,6 +94,14 @@ METRICS: tuple[Metric, ...] = (
     Metric("zeroxide_program", "info", "", "An observed program", "program", ""),
     *_of_sockets("socket", "zeroxide_"),
     Metric(
+        "zeroxide_lingering_messages",
+        "gauge",
+        "messages",
+        "Messages that disconnect and unbind left to deliver",
+        "socket",
+        "lingering",
+    ),
+    Metric(
         "zeroxide_no_subscriber_messages",
         "counter",
         "messages",

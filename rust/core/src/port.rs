@@ -40,6 +40,12 @@ pub(crate) trait SocketPort: Send + Sync {
     /// A connection to a peer has ended, and nothing is left of what it had to deliver.
     fn end_delivery(&self) {}
 
+    /// The number of messages that connections still deliver after the socket has closed its end changes from `before` to
+    /// `now`.
+    fn note_lingering(&self, before: u64, now: u64) {
+        let _ = (before, now);
+    }
+
     /// Whether so many messages of departed peers wait to be received that no more peers should be admitted.
     fn is_backlogged(&self) -> bool;
 

@@ -95,6 +95,8 @@ struct State {
     /// The resolver's answer, until the I/O thread takes it.
     resolved: Option<Result<Vec<Target>>>,
     closing: Closing,
+    /// Messages left to deliver, as the socket knows.
+    lingering: u64,
     backlog: Backlog,
     /// The connection's share of the context's memory budget.
     share: Option<Share>,
@@ -230,6 +232,7 @@ impl Session {
                 connecter,
                 resolved: None,
                 closing: Closing::No,
+                lingering: 0,
                 backlog: Backlog::default(),
                 share: None,
                 guard: Some(seed.guard),

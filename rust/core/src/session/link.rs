@@ -68,6 +68,7 @@ impl Session {
             self.drain(state, io);
         }
         self.check_closing(state, io);
+        self.note_lingering(state);
         self.arm_timer(state, io);
     }
 
@@ -414,6 +415,7 @@ impl Session {
             io.remove(token);
         }
         self.leave_pipe(state);
+        self.note_lingering(state);
         state.share = None;
         state.delivery = None;
         state.guard = None;
@@ -455,6 +457,19 @@ impl Session {
         }
         if unread > 0 {
             self.port.count_drop(DropReason::Refused, unread);
+        }
+    }
+
+    /// Tells the socket how much is left of what it has left this session to deliver.
+    fn note_lingering(&self, state: &mut State) {
+        let is_counted = state.closing.has_begun() && self.options.pattern.lingers;
+        let now = match is_counted && !self.has_ended() {
+            true => state.undelivered().0,
+            false => 0,
+        };
+        if now != state.lingering {
+            self.port.note_lingering(state.lingering, now);
+            state.lingering = now;
         }
     }
 

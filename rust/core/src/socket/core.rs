@@ -58,6 +58,8 @@ pub(super) struct Core {
     pub(super) unread: AtomicUsize,
     /// The number of connections that are not over, and what they have given up since the socket closed its pipes.
     pub(super) deliveries: AtomicUsize,
+    /// Messages that the socket has left its connections to deliver.
+    pub(super) lingering: AtomicU64,
     pub(super) given_up: Mutex<Tally>,
     /// When a call that waits for a report first saw that its time was up.
     pub(super) overdue: OnceLock<Instant>,
@@ -158,6 +160,7 @@ impl Core {
             lost_below: Mutex::default(),
             unread: AtomicUsize::new(0),
             deliveries: AtomicUsize::new(0),
+            lingering: AtomicU64::new(0),
             given_up: Mutex::default(),
             overdue: OnceLock::new(),
             awaited: AtomicBool::new(false),

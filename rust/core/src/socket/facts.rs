@@ -46,6 +46,7 @@ fn write_stats(json: &mut Json, mut stats: SocketStats, most_peers: usize) {
     json.number("received_bytes", stats.received_bytes);
     json.number("queued_out", stats.queued_out);
     json.number("queued_in", stats.queued_in);
+    json.number("lingering", stats.lingering);
     json.number("spilled", stats.spilled);
     json.number("spilled_bytes", stats.spilled_bytes);
     json.number("connections", stats.connections);

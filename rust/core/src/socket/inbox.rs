@@ -318,6 +318,11 @@ impl SocketPort for Core {
         }
     }
 
+    fn note_lingering(&self, before: u64, now: u64) {
+        self.lingering
+            .fetch_add(now.wrapping_sub(before), Ordering::Relaxed);
+    }
+
     fn is_backlogged(&self) -> bool {
         self.unread.load(Ordering::Relaxed) >= UNREAD_MAX
     }

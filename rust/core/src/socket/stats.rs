@@ -29,6 +29,9 @@ pub struct SocketStats {
     pub queued_out: u64,
     /// Messages waiting to be received.
     pub queued_in: u64,
+    /// Messages that were left to deliver when the socket ended their connection or its attempts to connect, as
+    /// [`Socket::disconnect`] and [`Socket::unbind`] do. They wait for LINGER, and `queued_out` does not count them.
+    pub lingering: u64,
     /// Messages waiting in SPILL_DIR, which `queued_out` does not count.
     pub spilled: u64,
     /// The size of these messages on disk, in bytes.
@@ -127,6 +130,7 @@ impl Core {
         stats.dropped.merge(&lost_below);
         let unfinished = self.parts().unfinished();
         stats.dropped.add(DropReason::Unfinished, unfinished);
+        stats.lingering = self.lingering.load(Ordering::Relaxed);
         stats.missed_events = self.missed_events.load(Ordering::Relaxed);
         stats
     }

@@ -9,7 +9,7 @@ use crate::counters::fill;
 pub(super) fn to_dict<'py>(py: Python<'py>, stats: &SocketStats) -> PyResult<Bound<'py, PyDict>> {
     let dict = PyDict::new(py);
     fill!(dict, stats => sent, sent_bytes, received, received_bytes, queued_out, queued_in);
-    fill!(dict, stats => spilled, spilled_bytes);
+    fill!(dict, stats => lingering, spilled, spilled_bytes);
     fill!(dict, stats => connections, reconnects, full_out, full_in);
     dict.set_item("dropped", dropped(py, &stats.dropped)?)?;
     dict.set_item(
