@@ -24,6 +24,26 @@ def test_addresses(zmq, sockets, transport):
     assert named.recv_multipart() == [b"to", b"named"]
 
 
+@pytest.mark.parametrize("name", [b"\0", b"\0\0", b"\0" * 4, b"\0" + b"x" * 15, b"\0" * 255])
+def test_names_that_begin_with_a_zero_byte(zmq, sockets, transport, name):
+    router = sockets.bound(zmq.ROUTER, transport)
+    dealer = sockets.connected(zmq.DEALER, router, routing_id=name)
+    dealer.send(b"hello")
+    assert router.recv_multipart() == [name, b"hello"]
+    router.send_multipart([name, b"back"])
+    assert dealer.recv() == b"back"
+
+
+def test_a_generated_name_of_another_router_is_taken_as_it_is(zmq, sockets):
+    first, dealer = sockets.pair(zmq.ROUTER, zmq.DEALER)
+    dealer.send(b"")
+    generated, _ = first.recv_multipart()
+    second = sockets.bound(zmq.ROUTER)
+    proxy = sockets.connected(zmq.DEALER, second, routing_id=generated)
+    proxy.send(b"for another")
+    assert second.recv_multipart() == [generated, b"for another"]
+
+
 def test_unknown_address_is_dropped(zmq, sockets):
     router, dealer = sockets.pair(zmq.ROUTER, zmq.DEALER)
     dealer.send(b"")
@@ -166,15 +186,16 @@ def test_the_owner_of_another_key_cannot_take_a_name(zmq, sockets, handover):
     assert not thief.poll(0)
 
 
-def test_connect_routing_id(zmq, context, sockets):
+@pytest.mark.parametrize("name", [b"chosen", b"\0\0"])
+def test_connect_routing_id(zmq, context, sockets, name):
     dealer = sockets.bound(zmq.DEALER)
     with context.socket(zmq.ROUTER) as router:
-        router.connect_routing_id = b"chosen"
+        router.connect_routing_id = name
         router.connect(dealer.last_endpoint.decode())
-        router.send_multipart([b"chosen", b"hello"])
+        router.send_multipart([name, b"hello"])
         assert dealer.recv() == b"hello"
         dealer.send(b"back")
-        assert router.recv_multipart() == [b"chosen", b"back"]
+        assert router.recv_multipart() == [name, b"back"]
 
 
 def test_probe(zmq, sockets):
@@ -236,6 +257,47 @@ def test_stream_connects_to_plain_tcp(zmq, context):
             stream.send_multipart([identity, b"hello"])
             assert client.recv(5) == b"hello"
         assert stream.recv_multipart() == [identity, b""]
+
+
+def test_stream_needs_no_last_part(zmq, sockets):
+    """zmq_socket(3): SNDMORE is required for the routing id, and ignored for the data."""
+    stream = sockets.bound(zmq.STREAM)
+    port = int(stream.last_endpoint.rpartition(b":")[2])
+    with tcp.create_connection(("127.0.0.1", port)) as client:
+        identity, _ = stream.recv_multipart()
+        for body in (b"hel", b"lo"):
+            stream.send(identity, zmq.SNDMORE)
+            stream.send(body, zmq.SNDMORE)
+        stream.send_multipart([identity, b"!"], zmq.SNDMORE)
+        stream.send(identity, zmq.SNDMORE)
+        stream.send(b"", zmq.SNDMORE)
+        client.settimeout(20)
+        received = b""
+        while len(received) < 6:
+            attend(zmq, stream)
+            received += client.recv(6)
+        assert received == b"hello!"
+        attend(zmq, stream)
+        assert client.recv(1) == b""
+
+
+def test_stream_that_closes_its_own_connection_does_not_make_another(zmq, context):
+    with tcp.create_server(("127.0.0.1", 0)) as server, context.socket(zmq.STREAM) as stream:
+        stream.reconnect_ivl = 10
+        stream.connect(f"tcp://127.0.0.1:{server.getsockname()[1]}")
+        client, _ = server.accept()
+        with client:
+            identity, _ = stream.recv_multipart()
+            stream.send_multipart([identity, b"bye"])
+            stream.send_multipart([identity, b""])
+            attend(zmq, stream)
+            assert client.recv(3) == b"bye"
+            while not select.select([client], [], [], 0.02)[0]:
+                attend(zmq, stream)
+            assert client.recv(1) == b""
+            # Another connection would come within this time.
+            assert not select.select([server], [], [], 0.3)[0]
+            assert not stream.poll(0)
 
 
 def test_stream_to_an_unknown_connection(zmq, sockets):

@@ -36,6 +36,15 @@ def test_bytes_in_bytes_out_and_the_end(raw_router):
     assert peer.recv(1) == b"", "a message of nothing ends the connection"
 
 
+def test_bytes_need_no_last_part(raw_router):
+    router, peer = raw_router
+    name, _ = router.recv_multipart()
+    for body in (b"20", b"0"):
+        router.send(name, 2)  # SNDMORE
+        router.send(body, 2)
+    assert receive(peer, 3) == b"200"
+
+
 def test_the_end_of_a_connection_is_announced_after_its_last_bytes(raw_router):
     router, peer = raw_router
     name, _ = router.recv_multipart()

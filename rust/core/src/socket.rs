@@ -515,6 +515,8 @@ impl Socket {
     /// message it has begun can be finished. If there is no room any more when the last part follows, the last part
     /// waits, too.
     ///
+    /// On STREAM and with ROUTER_RAW, a message is a routing id and one part, so `more` has no effect on that part.
+    ///
     /// # Errors
     /// As [`send`](Self::send), for any part. The message is then over, and is returned with all its parts. The next
     /// part that this thread sends begins another message. To send the returned message after all, pass it to
@@ -526,6 +528,7 @@ impl Socket {
         wait: Wait,
     ) -> std::result::Result<(), SendError> {
         let frame = frame.into();
+        let more = self.core().has_more(more);
         let parts = self.core().parts();
         let stopped = if more && self.spec().single_part {
             Err(several_parts(self.socket_type()))

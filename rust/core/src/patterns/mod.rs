@@ -350,6 +350,12 @@ pub trait Pattern: Send {
         None
     }
 
+    /// The same, for a peer that has it again when it returns.
+    fn own_name(&self, id: PipeId) -> Option<Bytes> {
+        let _ = id;
+        None
+    }
+
     /// The routing id that the application chose for the peer of the current connect (CONNECT_ROUTING_ID), once.
     fn take_peer_name(&mut self) -> Option<Bytes> {
         None

@@ -178,7 +178,7 @@ pub(crate) enum DoomReason {
     DuplicateRoutingId,
     /// A new peer with the same routing id took over (ROUTER_HANDOVER), and too many are waiting for one.
     HandedOver,
-    /// The peer announced a routing id that is too long, or that starts with a zero byte like an automatic one.
+    /// The peer announced a routing id that is too long, or that was generated for another peer.
     InvalidRoutingId,
     /// The application closed the connection: on STREAM by an empty message to it, and otherwise by its number.
     Requested,
@@ -217,7 +217,7 @@ impl fmt::Display for DoomReason {
             DoomReason::DuplicateRoutingId => "another peer holds the same routing id",
             DoomReason::HandedOver => "a newcomer with the same routing id took over",
             DoomReason::InvalidRoutingId => {
-                "the announced routing id is longer than 255 bytes or starts with a zero byte"
+                "the announced routing id is longer than 255 bytes or was generated for another peer"
             }
             DoomReason::Requested => "closed by the application",
             DoomReason::TooSlow => {

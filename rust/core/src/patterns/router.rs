@@ -13,7 +13,7 @@ use crate::patterns::fair_queue::FairQueue;
 use crate::patterns::load_balancer::LoadBalancer;
 use crate::patterns::notices::Notices;
 use crate::patterns::pipe_set::{DoomReason, DropReason, PipeSet, Side};
-use crate::patterns::router_table::{self, Given, RouterTable};
+use crate::patterns::router_table::{Given, RouterTable};
 use crate::patterns::{Pattern, PatternSpec, Priority, Spills};
 use crate::pipe::{Pipe, PipeId};
 
@@ -92,7 +92,7 @@ impl Router {
         if name.is_empty() {
             return Claim::Granted;
         }
-        if !router_table::is_valid(name) {
+        if !self.table.is_allowed(name) {
             return Claim::Refused(DoomReason::InvalidRoutingId);
         }
         if self.table.is_reserved(name) {
@@ -442,6 +442,14 @@ impl Pattern for Router {
 
     fn route(&self, id: PipeId) -> Option<Bytes> {
         self.table.name(id).map(|name| name.clone().into_bytes())
+    }
+
+    fn own_name(&self, id: PipeId) -> Option<Bytes> {
+        // A peer without a name of its own gets a new one when it returns.
+        match self.table.given(id) {
+            Some(Given::Automatic) => None,
+            _ => self.route(id),
+        }
     }
 
     fn take_peer_name(&mut self) -> Option<Bytes> {

@@ -20,6 +20,7 @@ const LONGEST: usize = 255;
 pub(super) struct RouterTable {
     routes: HashMap<Bytes, PipeId>,
     names: Vec<Option<Name>>,
+    first_automatic: u32,
     next_automatic: u32,
     /// The id that the application chose for the peer of its next connect.
     reserved: Option<Bytes>,
@@ -46,10 +47,12 @@ pub(super) enum Given {
 impl RouterTable {
     /// An empty table. Generated ids start at a random number, so that ids of an earlier run are invalid.
     pub(super) fn new() -> RouterTable {
+        let first_automatic = chance::number() as u32;
         RouterTable {
             routes: HashMap::new(),
             names: Vec::new(),
-            next_automatic: chance::number() as u32,
+            first_automatic,
+            next_automatic: first_automatic,
             reserved: None,
         }
     }
@@ -108,7 +111,7 @@ impl RouterTable {
             let number = self.next_automatic.max(lowest);
             self.next_automatic = number.wrapping_add(1);
             let id = generated(number);
-            // After 2^32 connections, the first one may still exist.
+            // A peer may have announced it, and after 2^32 connections, the first one may still exist.
             if !self.routes.contains_key(&id[..]) {
                 break id;
             }
@@ -159,11 +162,13 @@ impl RouterTable {
     /// # Errors
     /// `Invalid` for an invalid routing id, `AddressInUse` if a peer has it.
     pub(super) fn reserve(&mut self, id: &Bytes) -> Result<()> {
-        if !is_valid(id) {
-            return Err(Error::with(
-                ErrorKind::Invalid,
-                "a routing id has 1 to 255 bytes, the first of which is not zero",
-            ));
+        if id.is_empty() || id.len() > LONGEST {
+            let text = format!("a routing id has 1 to {LONGEST} bytes, not {}", id.len());
+            return Err(Error::with(ErrorKind::Invalid, text));
+        }
+        if self.has_generated(id) {
+            let text = format!("\"{}\" was generated for another peer", id.escape_ascii());
+            return Err(Error::with(ErrorKind::Invalid, text));
         }
         if self.routes.contains_key(id) {
             let text = format!("a peer is already called \"{}\"", id.escape_ascii());
@@ -171,6 +176,20 @@ impl RouterTable {
         }
         self.reserved = Some(id.clone());
         Ok(())
+    }
+
+    /// Whether a peer may announce this id. Those that were generated here belong to other peers, even if these have left.
+    pub(super) fn is_allowed(&self, id: &[u8]) -> bool {
+        !id.is_empty() && id.len() <= LONGEST && !self.has_generated(id)
+    }
+
+    fn has_generated(&self, id: &[u8]) -> bool {
+        let number = match id {
+            &[0, a, b, c, d] => u32::from_be_bytes([a, b, c, d]),
+            _ => return false,
+        };
+        let so_far = self.next_automatic.wrapping_sub(self.first_automatic);
+        number.wrapping_sub(self.first_automatic) < so_far
     }
 
     /// The reserved id, once.
@@ -188,11 +207,6 @@ impl RouterTable {
 fn generated(number: u32) -> [u8; 5] {
     let [a, b, c, d] = number.to_be_bytes();
     [0, a, b, c, d]
-}
-
-/// Whether a peer may announce this id. Ids that start with a zero byte are generated, and no peer may imitate one.
-pub(super) fn is_valid(id: &[u8]) -> bool {
-    !id.is_empty() && id.len() <= LONGEST && id[0] != 0
 }
 
 #[cfg(test)]
@@ -219,6 +233,29 @@ mod tests {
             RouterTable::new().next_automatic,
             RouterTable::new().next_automatic
         );
+    }
+
+    #[test]
+    fn generated_ids_belong_to_the_peers_that_got_them() {
+        let mut table = RouterTable::new();
+        (table.first_automatic, table.next_automatic) = (u32::MAX, u32::MAX);
+        let [first, second, third] = [&b"\0\xff\xff\xff\xff"[..], &[0; 5], b"\0\0\0\0\x01"];
+        assert!(table.is_allowed(first));
+        // A peer announces the id that would be generated as the second one.
+        table.insert(pipe(0), Bytes::copy_from_slice(second), Given::Announced);
+        table.insert_automatic(pipe(1));
+        table.insert_automatic(pipe(2));
+        assert_eq!(&table.name(pipe(1)).unwrap()[..], first);
+        assert_eq!(&table.name(pipe(2)).unwrap()[..], third);
+        table.remove(pipe(1));
+        for generated in [first, third] {
+            assert!(!table.is_allowed(generated));
+            let reserved = table.reserve(&Bytes::copy_from_slice(generated));
+            assert_eq!(reserved.unwrap_err().kind(), ErrorKind::Invalid);
+        }
+        for other in [&b"\0"[..], b"\0\0", b"\0\0\0\0\x02", &[0; 6]] {
+            assert!(table.is_allowed(other));
+        }
     }
 
     #[test]
@@ -259,9 +296,9 @@ mod tests {
             result.map_err(|error| error.kind())
         };
         assert_eq!(reserve(b""), Err(ErrorKind::Invalid));
-        assert_eq!(reserve(b"\0x"), Err(ErrorKind::Invalid));
         assert_eq!(reserve(&[1; 256]), Err(ErrorKind::Invalid));
         assert_eq!(reserve(b"x"), Err(ErrorKind::AddressInUse));
+        assert_eq!(reserve(b"\0x"), Ok(()));
         assert_eq!(reserve(&[1; 255]), Ok(()));
         assert!(table.is_reserved(&[1; 255]));
         assert!(table.take_reserved().is_some());

@@ -140,6 +140,9 @@ pub trait SocketInternals {
     /// Whether this thread has begun to send a message in parts.
     fn is_sending_parts(&self) -> bool;
 
+    /// Whether another part follows the one that this thread sends now, with or without a flag that says so.
+    fn has_more(&self, is_flagged: bool) -> bool;
+
     /// The error for a call that timed out: `Again`, with the timeout, if given, and the current state of the
     /// connections. For callers that divide one wait into several calls.
     fn timed_out(&self, direction: Direction, waited: Option<Duration>) -> Error;
@@ -335,6 +338,10 @@ impl SocketInternals for Socket {
 
     fn is_sending_parts(&self) -> bool {
         self.core().parts().is_gathering()
+    }
+
+    fn has_more(&self, is_flagged: bool) -> bool {
+        self.core().has_more(is_flagged)
     }
 
     fn timed_out(&self, direction: Direction, waited: Option<Duration>) -> Error {

@@ -246,6 +246,12 @@ impl Core {
         &self.parts
     }
 
+    /// Whether another part follows the one that this thread sends now. On a raw socket, a routing id and one part are a
+    /// message, whatever the flag says: zmq_socket(3), ZMQ_STREAM.
+    pub(super) fn has_more(&self, is_flagged: bool) -> bool {
+        is_flagged && !(self.parts.is_gathering() && self.lock().options.is_raw())
+    }
+
     // ---- the lock --------------------------------------------------------------------------------------------------
 
     #[inline]

@@ -190,9 +190,10 @@ impl Core {
                 self.emit(event.because(reason).about(&party));
                 if reason.loses_queue() {
                     removed.pipe.withdraw();
-                } else {
+                } else if reason != DoomReason::Requested || !state.options.is_raw() {
                     removed.pipe.give_up();
                 }
+                // A raw connection that the application has closed ends for good, even if this socket had connected.
             }
         }
     }

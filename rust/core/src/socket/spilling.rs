@@ -243,8 +243,7 @@ pub(super) fn adopt(pattern: &dyn Pattern, pipes: &mut PipeSet, id: PipeId) {
     if !pipes.has_overflow() {
         return;
     }
-    // Names that begin with a zero byte are automatic: another peer may have them next time.
-    let name = pattern.route(id).filter(|name| name.first() != Some(&0));
+    let name = pattern.own_name(id);
     pipes.adopt(id, name.as_deref());
 }
 

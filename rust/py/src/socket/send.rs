@@ -402,6 +402,7 @@ impl Socket {
         more: bool,
         flags: i32,
     ) -> PyResult<()> {
+        let more = core.has_more(more);
         let (attempt, wakes) = deferring_wakes(|| core.send_part(part, more, Wait::Dont));
         if !wakes.is_empty() {
             py.detach(|| drop(wakes));
