@@ -140,7 +140,7 @@ pub trait SocketInternals {
     /// Whether this thread has begun to send a message in parts.
     fn is_sending_parts(&self) -> bool;
 
-    /// Whether another part follows the one that this thread sends now, with or without a flag that says so.
+    /// Whether another part follows the one that this thread sends now, with or without a flag for it.
     fn has_more(&self, is_flagged: bool) -> bool;
 
     /// The error for a call that timed out: `Again`, with the timeout, if given, and the current state of the

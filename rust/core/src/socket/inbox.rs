@@ -193,7 +193,7 @@ impl Core {
                 } else if reason != DoomReason::Requested || !state.options.is_raw() {
                     removed.pipe.give_up();
                 }
-                // A raw connection that the application has closed ends for good, even if this socket had connected.
+                // A raw connection that the application has closed ends permanently, even if this socket had connected.
             }
         }
     }
