@@ -117,6 +117,39 @@ def test_threads_that_wait(zmq):
     assert output == "done\n"
 
 
+@pytest.mark.parametrize("call", ["recv", "send", "poll", "proxy"])
+def test_daemon_threads_end_without_a_word(zmq, call):
+    """Neither a traceback nor a handler of the program: it has not closed the sockets."""
+    output, errors = run_script(
+        zmq.__name__,
+        """
+        import sys, threading
+        context = zmq.Context()
+        context.linger = 0
+        def wait(call):
+            one, other = context.socket(zmq.DEALER), context.socket(zmq.DEALER)
+            one.bind("tcp://127.0.0.1:*")
+            while True:
+                started.release()
+                try:
+                    if call == "proxy":
+                        zmq.proxy(one, other)
+                    elif call == "send":
+                        one.send(b"")
+                    else:
+                        getattr(one, call)()
+                except Exception as error:
+                    print("handled", error)
+        started = threading.Semaphore(0)
+        for _ in range(10):
+            threading.Thread(target=wait, args=(sys.argv[1],), daemon=True).start()
+            started.acquire()
+        """,
+        call,
+    )
+    assert (output, errors) == ("", "")
+
+
 @pytest.mark.parametrize(
     ("how", "status"),
     [("os._exit(3)", 3), ("sys.exit(4)", 4), ("raise ValueError", 1)],

@@ -1,6 +1,5 @@
 //! Waiting without the GIL: the one loop of all blocking calls.
 
-use std::cell::Cell;
 use std::time::{Duration, Instant};
 
 use pyo3::prelude::*;
@@ -9,7 +8,7 @@ use zeroxide::{Error, ErrorKind, Socket as CoreSocket, Wait};
 
 use crate::alarm::Alarm;
 use crate::error::{not_now, raise};
-use crate::fork::generation;
+use crate::main_thread;
 use crate::parting;
 
 /// The initial interval at which the main thread checks for pending signal handlers.
@@ -29,7 +28,7 @@ impl Slices {
     /// For a wait that a signal usually ends by itself: the interval of the main thread grows.
     fn growing(py: Python<'_>) -> PyResult<Slices> {
         Ok(Slices {
-            main: is_main_thread(py)?,
+            main: main_thread::is_current(py)?,
             next: SLICE,
             longest: SLICE_MAX,
         })
@@ -197,26 +196,4 @@ pub(crate) fn deadline_in(millis: i64) -> Option<Instant> {
     u64::try_from(millis)
         .ok()
         .and_then(|millis| Instant::now().checked_add(Duration::from_millis(millis)))
-}
-
-fn is_main_thread(py: Python<'_>) -> PyResult<bool> {
-    thread_local! {
-        /// Whether this is the main thread, and of which process: in a forked child, the thread that forked is the main
-        /// thread.
-        static MAIN: Cell<Option<(u32, bool)>> = const { Cell::new(None) };
-    }
-    let generation = generation();
-    if let Some((known_in, main)) = MAIN.get()
-        && known_in == generation
-    {
-        return Ok(main);
-    }
-    let threading = py.import("threading")?;
-    let me: u64 = threading.call_method0("get_ident")?.extract()?;
-    let main: u64 = threading
-        .call_method0("main_thread")?
-        .getattr("ident")?
-        .extract()?;
-    MAIN.set(Some((generation, me == main)));
-    Ok(me == main)
 }

@@ -2,13 +2,14 @@
 
 use std::cell::Cell;
 
-use pyo3::exceptions::{PyAttributeError, PyMemoryError, PyOSError};
+use pyo3::exceptions::{PyAttributeError, PyMemoryError, PyOSError, PySystemExit};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use zeroxide::binding::Direction;
 use zeroxide::{Error, ErrorKind};
 
 use crate::installed::installed;
+use crate::main_thread;
 use crate::parting;
 
 thread_local! {
@@ -42,8 +43,19 @@ impl From<Failure> for PyErr {
         LAST_ERRNO.set(error.errno());
         // Its constructor is Python code.
         parting::prepare();
-        Python::attach(|py| exception(py, &error).unwrap_or_else(|failed| failed))
+        Python::attach(|py| match is_of_the_end(py, &error) {
+            Ok(true) => PySystemExit::new_err(()),
+            Ok(false) => exception(py, &error).unwrap_or_else(|failed| failed),
+            Err(failed) => failed,
+        })
     }
+}
+
+/// Whether the end of the program has closed the socket below a thread. Only daemon threads are left then. Their program
+/// did not close it, so they end without an error, and no handler of theirs begins anew.
+fn is_of_the_end(py: Python<'_>, error: &Error) -> PyResult<bool> {
+    let is_closed = matches!(error.kind(), ErrorKind::NotSocket | ErrorKind::Terminated);
+    Ok(is_closed && parting::is_ending() && !main_thread::is_current(py)?)
 }
 
 /// An error of the core as an exception.

@@ -33,6 +33,7 @@ mod installed;
 mod interpreter;
 mod interruption;
 mod labels;
+mod main_thread;
 mod observer;
 mod parting;
 mod pipeline;

@@ -34,6 +34,11 @@ pub(crate) fn note_end() {
     ENDING.store(true, Ordering::SeqCst);
 }
 
+/// Whether the program has come to its end.
+pub(crate) fn is_ending() -> bool {
+    ENDING.load(Ordering::SeqCst)
+}
+
 /// Whether the interpreter is shutting down. The threads that it ends see this a moment before the public flag changes.
 fn is_over() -> bool {
     let since = Instant::now();
