@@ -22,7 +22,7 @@ from ._tasks import let_tasks_run
 from ._typing import PolledT
 from ._waiting import wait_for_peers
 from .constants import POLLIN, POLLOUT
-from .poll import Poller, zmq_poll
+from .poll import Poller, trouble_of, zmq_poll
 from .socket import Socket
 
 if TYPE_CHECKING:
@@ -434,6 +434,7 @@ class _Watch:
         self._loop = poller._get_loop()
         self._pending: list[Any] = []
         self._descriptors: list[Any] = []
+        self._troubles: list[Any] = []
         # Blocking sockets get a handle that does not block.
         self._handles: dict[Any, Any] = {}
         self._timer = None
@@ -468,6 +469,10 @@ class _Watch:
     def _watch(self, item: Any, events: int) -> None:
         poller = self._poller
         mask = (poller._READ if events & POLLIN else 0) | (poller._WRITE if events & POLLOUT else 0)
+        trouble = trouble_of(item, events)
+        if trouble is not None:
+            self._troubles.append(trouble)
+            item, mask = trouble, poller._READ
         poller._watch_raw_socket(self._loop, item, mask, self._on_event)
         self._descriptors.append(item)
 
@@ -482,6 +487,9 @@ class _Watch:
         descriptors, self._descriptors = self._descriptors, []
         if descriptors:
             self._poller._unwatch_raw_sockets(self._loop, *descriptors)
+        troubles, self._troubles = self._troubles, []
+        for trouble in troubles:
+            trouble.close()
 
     def _on_event(self, what: Any = None) -> None:
         if self.future.done():

@@ -1,5 +1,6 @@
 """Waiting for many sockets and file descriptors at once."""
 
+import select as system
 from collections.abc import Iterable, Sequence
 from typing import Generic, TypeVar
 
@@ -7,7 +8,7 @@ from . import _checks, _native
 from ._exports import exports_only
 from ._native import zmq_poll
 from ._typing import HasFileno, PolledT
-from .constants import POLLERR, POLLIN, POLLOUT, PollEvent
+from .constants import POLLERR, POLLIN, POLLOUT, POLLPRI, PollEvent
 
 __all__ = ["Poller", "select", "zmq_poll"]
 
@@ -26,7 +27,8 @@ class Poller(Generic[PolledT]):
     """Waits for several sockets and file descriptors.
 
     Anything with a ``fileno()``, and descriptors themselves, can be registered beside
-    sockets.
+    sockets. A descriptor with an error, or whose other end is closed, is ready for ``POLLERR``
+    whatever it is registered for.
 
     Example:
         >>> poller = zmq.Poller()
@@ -196,6 +198,27 @@ def to_select(
         for item in items:
             wanted[item] = wanted.get(item, 0) | event
     return list(wanted.items())
+
+
+def trouble_of(item: "int | HasFileno", events: int) -> system.epoll | None:
+    """Returns what is readable once a descriptor has an error or urgent data.
+
+    Event loops watch a descriptor only for reading or writing. Returns None if `events` has one
+    of these, or if the descriptor can have no error.
+    """
+    if events & (POLLIN | POLLOUT):
+        return None
+    watched = system.epoll()
+    try:
+        # Errors and hang-ups are always reported.
+        watched.register(item, system.EPOLLPRI if events & POLLPRI else 0)
+    except PermissionError:  # a file on a disk
+        watched.close()
+        return None
+    except BaseException:
+        watched.close()
+        raise
+    return watched
 
 
 def select_timeout(timeout: float | None) -> float | None:

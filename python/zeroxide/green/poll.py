@@ -12,7 +12,7 @@ from .. import _checks, _native
 from .._exports import exports_only
 from .._typing import HasFileno, PolledT
 from ..constants import POLLERR, POLLIN, POLLOUT
-from ..poll import Poller, select_timeout, to_select
+from ..poll import Poller, select_timeout, to_select, trouble_of
 from ..poll import zmq_poll as _zmq_poll
 from .waiting import Waiting
 
@@ -51,13 +51,18 @@ class _Watch:
         self._joined: list[Waiting] = []
         self._own: list[Waiting] = []
         self._ios: list[Any] = []
+        self._troubles: list[Any] = []
         loop = get_hub().loop
         for item, events in items:
             if isinstance(item, _native.Socket):
                 self._join(item)
                 continue
             fd = item if isinstance(item, int) else item.fileno()
-            mask = (1 if events & (POLLIN | POLLERR) else 0) | (2 if events & POLLOUT else 0)
+            mask = (1 if events & POLLIN else 0) | (2 if events & POLLOUT else 0)
+            trouble = trouble_of(fd, events)
+            if trouble is not None:
+                self._troubles.append(trouble)
+                fd, mask = trouble.fileno(), 1
             if mask:
                 io = loop.io(fd, mask)
                 self._ios.append(io)
@@ -82,6 +87,9 @@ class _Watch:
             io.stop()
             io.close()
         self._ios.clear()
+        for trouble in self._troubles:
+            trouble.close()
+        self._troubles.clear()
 
     def __exit__(self, *_exception: object) -> None:
         self.stop()

@@ -73,6 +73,32 @@ def test_poller(run, zmq, aio, sockets):
     run(main())
 
 
+@pytest.mark.parametrize("wanted", ["POLLIN", "POLLOUT", "POLLERR", "POLLPRI"])
+def test_poller_hears_that_the_other_end_closes(run, zmq, aio, wanted):
+    async def main():
+        reader, writer = os.pipe()
+        poller = aio.Poller()
+        poller.register(reader, getattr(zmq, wanted))
+        future = poller.poll(5000)
+        await turns()
+        assert not future.done()
+        os.close(writer)
+        assert await future == [(reader, zmq.POLLERR)]
+        os.close(reader)
+
+    run(main())
+
+
+def test_poller_for_errors_of_a_file_ends_with_its_time(run, zmq, aio, tmp_path):
+    async def main():
+        with open(tmp_path / "file", "wb") as file:
+            poller = aio.Poller()
+            poller.register(file, zmq.POLLERR)
+            assert await poller.poll(10) == []
+
+    run(main())
+
+
 def test_poller_with_descriptors_and_blocking_sockets(run, zmq, aio, sockets, context):
     reader, writer = os.pipe()
     blocking = zmq.Context(context).socket(zmq.PULL, socket_class=zmq.Socket)

@@ -159,6 +159,19 @@ def test_poller(zmq, green, sockets, pipe):
         poller.poll(5)
 
 
+@pytest.mark.parametrize("wanted", ["POLLIN", "POLLOUT", "POLLERR", "POLLPRI"])
+def test_poller_hears_that_the_other_end_closes(zmq, green, wanted):
+    reader, writer = os.pipe()
+    poller = green.Poller()
+    poller.register(reader, getattr(zmq, wanted))
+    waiter = gevent.spawn(poller.poll, PATIENCE * 1000)
+    gevent.idle()
+    assert not waiter.ready()
+    os.close(writer)
+    assert waiter.get() == [(reader, zmq.POLLERR)]
+    os.close(reader)
+
+
 def test_device(zmq, green, sockets):
     router, dealer = sockets.bound(zmq.ROUTER), sockets.bound(zmq.DEALER)
     req = sockets.connected(zmq.REQ, router)

@@ -120,6 +120,51 @@ def test_descriptors(zmq):
     os.close(reading)
 
 
+@pytest.fixture
+def ends():
+    """A pipe's and a socket's end whose other ends are closed, by name."""
+    reading, writing = os.pipe()
+    os.close(writing)
+    one, other = system.socketpair()
+    other.close()
+    with one:
+        yield {"pipe": reading, "socket": one.fileno()}
+    os.close(reading)
+
+
+@pytest.mark.parametrize(
+    ("end", "wanted", "found"),
+    [
+        ("pipe", "POLLIN", "POLLERR"),
+        ("pipe", "POLLOUT", "POLLERR"),
+        ("pipe", "POLLERR", "POLLERR"),
+        ("socket", "POLLIN", "POLLIN POLLERR"),
+        ("socket", "POLLOUT", "POLLOUT POLLERR"),
+        ("socket", "POLLERR", "POLLERR"),
+    ],
+)
+def test_a_closed_other_end_is_an_error(zmq, ends, end, wanted, found):
+    poller = zmq.Poller()
+    poller.register(ends[end], getattr(zmq, wanted))
+    mask = sum(getattr(zmq, name) for name in found.split())
+    assert poller.poll(1000) == [(ends[end], mask)]
+    assert zmq.zmq_poll([(ends[end], getattr(zmq, wanted))], 1000) == [(ends[end], mask)]
+
+
+def test_select_of_a_closed_other_end(zmq, ends):
+    pipe, stream = ends["pipe"], ends["socket"]
+    assert zmq.select([pipe], [], [pipe], 1) == ([], [], [pipe])
+    assert zmq.select([pipe], [], [], 1) == ([], [], [pipe])
+    assert zmq.select([stream], [stream], [], 1) == ([stream], [stream], [stream])
+
+
+def test_a_pipe_without_a_reader_is_an_error(zmq):
+    reading, writing = os.pipe()
+    os.close(reading)
+    assert zmq.select([], [writing], [], 1) == ([], [writing], [writing])
+    os.close(writing)
+
+
 def test_objects_with_descriptors(zmq, pipe):
     one, other = system.socketpair()
     with one, other:

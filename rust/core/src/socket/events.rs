@@ -15,7 +15,8 @@ impl Events {
     pub const READABLE: Events = Events(1);
     /// POLLOUT: a message can be sent without waiting, or a descriptor can be written to.
     pub const WRITABLE: Events = Events(2);
-    /// POLLERR: a descriptor is in an error state; never for sockets.
+    /// POLLERR: a descriptor has an error, or its other end is closed. It is found even if the caller does not wait for
+    /// it; never for sockets.
     pub const ERROR: Events = Events(4);
     /// POLLPRI: urgent data on a descriptor; never for sockets.
     pub const PRIORITY: Events = Events(8);

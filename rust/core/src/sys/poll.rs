@@ -14,13 +14,13 @@ use super::sync::thread_local;
 /// The events to wait for, or those that were found.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Ready {
-    /// Bytes or the end of the stream.
+    /// Bytes, or the end of the stream where the system reports it as such. A pipe without a writer has an error.
     pub(crate) readable: bool,
     /// Room.
     pub(crate) writable: bool,
     /// Urgent data.
     pub(crate) priority: bool,
-    /// An error, or a number that is not an open descriptor; always reported.
+    /// An error, a hang-up, or a number that is not an open descriptor; always reported.
     pub(crate) error: bool,
 }
 
@@ -157,9 +157,9 @@ fn flags(wanted: Ready) -> PollFlags {
 
 fn found(flags: PollFlags, wanted: Ready) -> Ready {
     Ready {
-        readable: wanted.readable && flags.intersects(PollFlags::IN | PollFlags::HUP),
+        readable: wanted.readable && flags.contains(PollFlags::IN),
         writable: wanted.writable && flags.contains(PollFlags::OUT),
         priority: wanted.priority && flags.contains(PollFlags::PRI),
-        error: flags.intersects(PollFlags::ERR | PollFlags::NVAL),
+        error: flags.intersects(PollFlags::ERR | PollFlags::HUP | PollFlags::NVAL),
     }
 }
