@@ -229,8 +229,8 @@ def wrong_properties(given: Input) -> int | None:
         return None
     at, those = found
     names = [name.lower() for name, _ in those or []]
-    is_proper = all(re.fullmatch(rb"[a-z0-9_.+-]+", name) for name in names)
-    return None if is_proper and b"socket-type" in names else at
+    is_proper = len(set(names)) == len(names) and b"socket-type" in names
+    return None if is_proper else at
 
 
 def wrong_type(given: Input) -> int | None:
@@ -290,7 +290,7 @@ REASONS = [
         wrong_flags,
     ),
     Reason(
-        "READY and INITIATE have properties with proper names, among them Socket-Type; libzmq accepts any.",
+        "READY and INITIATE have properties with different names, among them Socket-Type; libzmq accepts any.",
         "malformed metadata",
         wrong_properties,
     ),

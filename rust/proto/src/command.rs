@@ -139,9 +139,30 @@ pub fn put_property(body: &mut Vec<u8>, name: &str, value: &[u8]) {
 
 /// The properties in the data of a READY (or INITIATE), in the order received.
 ///
+/// A name has 1 to 255 bytes of any value, because libzmq sends and accepts all of them although RFC 23 does not. The
+/// bytes of one that is not UTF-8 become the characters with the same numbers.
+///
 /// # Errors
 /// If they are malformed, or a peer could use them to exhaust memory: a name that occurs twice, or more than 256.
-pub fn parse_properties(mut data: &[u8]) -> Result<Vec<(String, Bytes)>, ProtocolError> {
+pub fn parse_properties(data: &[u8]) -> Result<Vec<(String, Bytes)>, ProtocolError> {
+    parse(data, Again::Refused)
+}
+
+/// The same, but the first value of a name that occurs twice counts.
+///
+/// # Errors
+/// If they are malformed, or more than 256.
+pub(crate) fn parse_first_properties(data: &[u8]) -> Result<Vec<(String, Bytes)>, ProtocolError> {
+    parse(data, Again::Ignored)
+}
+
+/// What happens to the second property of a name.
+enum Again {
+    Refused,
+    Ignored,
+}
+
+fn parse(mut data: &[u8], again: Again) -> Result<Vec<(String, Bytes)>, ProtocolError> {
     let mut properties: Vec<(String, Bytes)> = Vec::new();
     while let Some((&name_len, rest)) = data.split_first() {
         let cut = ProtocolError::Metadata("a property that does not fit the command");
@@ -158,24 +179,26 @@ pub fn parse_properties(mut data: &[u8]) -> Result<Vec<(String, Bytes)>, Protoco
         else {
             return Err(cut);
         };
+        data = rest;
+        if name.is_empty() {
+            return Err(ProtocolError::Metadata("a property without a name"));
+        }
         let name = match std::str::from_utf8(name) {
-            Ok(name) if !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_graphic()) => {
-                name
-            }
-            _ => {
-                return Err(ProtocolError::Metadata(
-                    "a property name that is not a word",
-                ));
-            }
+            Ok(name) => name.to_owned(),
+            Err(_) => name.iter().copied().map(char::from).collect(),
         };
-        if find_property(&properties, name).is_some() {
-            return Err(ProtocolError::Metadata("a property that comes twice"));
+        if find_property(&properties, &name).is_some() {
+            match again {
+                Again::Refused => {
+                    return Err(ProtocolError::Metadata("a property that comes twice"));
+                }
+                Again::Ignored => continue,
+            }
         }
         if properties.len() == MAX_PROPERTIES {
             return Err(ProtocolError::Metadata("more than 256 properties"));
         }
-        properties.push((name.to_owned(), Bytes::copy_from_slice(value)));
-        data = rest;
+        properties.push((name, Bytes::copy_from_slice(value)));
     }
     Ok(properties)
 }
@@ -276,14 +299,41 @@ mod tests {
             b"\x02ab\0\0\0\x01",
             b"\x02ab\xff\xff\xff\xff1",
             b"\0\0\0\0\0",
-            b"\x01 \0\0\0\0",
-            b"\x01\xff\0\0\0\0",
             b"\x01a\0\0\0\0\x01A\0\0\0\0",
         ];
         for data in cases {
             assert!(parse_properties(data).is_err(), "{}", data.escape_ascii());
         }
         assert_eq!(parse_properties(b""), Ok(Vec::new()));
+    }
+
+    #[test]
+    fn a_name_has_any_bytes() {
+        let long = [b"\xff", &[0xe9; 255][..], b"\0\0\0\0"].concat();
+        let cases: &[(&[u8], &str)] = &[
+            (b"\x01 \0\0\0\0", " "),
+            (b"\x05X-a\tb\0\0\0\0", "X-a\tb"),
+            (b"\x04X-\xc3\xa9\0\0\0\0", "X-\u{e9}"),
+            (b"\x03X-\xff\0\0\0\0", "X-\u{ff}"),
+            (b"\x01\0\0\0\0\0", "\0"),
+            (&long, &"\u{e9}".repeat(255)),
+        ];
+        for (data, name) in cases {
+            let properties = parse_properties(data).unwrap();
+            assert_eq!(properties, [((*name).to_owned(), Bytes::new())]);
+        }
+    }
+
+    #[test]
+    fn the_first_of_two_properties_counts_only_for_an_authenticator() {
+        let mut body = Vec::new();
+        put_property(&mut body, "A", b"1");
+        put_property(&mut body, "a", b"2");
+        put_property(&mut body, "B", b"3");
+        assert!(parse_properties(&body).is_err());
+        let first = parse_first_properties(&body).unwrap();
+        assert_eq!(first, [("A".into(), "1".into()), ("B".into(), "3".into())]);
+        assert!(parse_first_properties(b"\0\0\0\0\0").is_err());
     }
 
     #[test]

@@ -164,3 +164,29 @@ def test_a_public_key_of_another_pair_shows_in_the_handshake(zmq, part, context)
     client.connect(f"tcp://127.0.0.1:{port}")
     client.send(b"kept")
     assert not server.poll(300)
+
+
+def test_metadata_of_a_reply_has_any_names_and_the_first_value_counts(zmq, context, sockets):
+    handler = context.socket(zmq.REP)
+    handler.bind("inproc://zeromq.zap.01")
+    pull = context.socket(zmq.PULL)
+    pull.zap_domain = b"global"
+    pull.bind("tcp://127.0.0.1:*")
+    push = context.socket(zmq.PUSH)
+    push.connect(pull.last_endpoint.decode())
+    push.send(b"x")
+    version, request, *_ = handler.recv_multipart()
+    metadata = b"".join(
+        bytes([len(name)]) + name + len(value).to_bytes(4, "big") + value
+        for name, value in (
+            (b"A b", b"space"),
+            ("\xe9".encode(), b"accent"),
+            (b"\xff", b"bytes"),
+            (b"A", b"first"),
+            (b"A", b"second"),
+        )
+    )
+    handler.send_multipart([version, request, b"200", b"OK", b"me", metadata])
+    frame = pull.recv(copy=False)
+    found = [frame.get(name) for name in ("A b", "\xe9", "A", "User-Id")]
+    assert found == ["space", "accent", "first", "me"]

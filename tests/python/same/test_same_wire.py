@@ -94,6 +94,32 @@ def test_metadata_reaches_the_peer(zmq, context, sockets):
         frame.get("X-NAME")
 
 
+@pytest.mark.parametrize("name", ["X-a b", "X-a\tb", "X-\xe9", "X-" + "n" * 253, 'X-{"}'])
+def test_metadata_has_any_name(zmq, context, sockets, name):
+    pull = sockets.bound(zmq.PULL)
+    push = context.socket(zmq.PUSH)
+    push.set(zmq.METADATA, f"{name}:value".encode())
+    push.connect(pull.last_endpoint.decode())
+    push.send(b"x")
+    assert pull.recv(copy=False).get(name) == "value"
+
+
+@pytest.mark.parametrize("name", [b"\xff\xfe", b"\xe9", b"X-\x00", b" ", b"n" * 255], ids=repr)
+def test_a_peer_may_have_a_property_of_any_name(zmq, sockets, name):
+    pull = sockets.bound(zmq.PULL)
+    ready = b"\x05READY"
+    for key, value in {b"Socket-Type": b"PUSH", name: b"any", b"X-Mine": b"kept"}.items():
+        ready += bytes([len(key)]) + key + len(value).to_bytes(4, "big") + value
+    port = int(pull.last_endpoint.rpartition(b":")[2])
+    with tcp.create_connection(("127.0.0.1", port), timeout=PATIENCE) as stream:
+        stream.sendall(b"\xff" + bytes(8) + b"\x7f\3\1" + b"NULL".ljust(20, b"\0") + bytes(32))
+        take(stream, 64)
+        stream.sendall(b"\6" + struct.pack(">Q", len(ready)) + ready + b"\0\1x")
+        frame = pull.recv(copy=False)
+    assert frame.bytes == b"x"
+    assert frame.get("X-Mine") == "kept"
+
+
 @pytest.mark.parametrize(
     "value",
     [b"", b":", b"X-", b"X-a", b"X-a:", b"X-:a", b"x-a:b", b"Y-a:b", b"X-" + b"n" * 256 + b":v"],

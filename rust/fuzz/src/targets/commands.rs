@@ -1,6 +1,7 @@
 //! The small parsers: commands and their properties, Z85, and datagrams.
 
 use zeroxide_proto::command;
+use zeroxide_proto::mechanisms::Verdict;
 use zeroxide_proto::{datagram, z85};
 
 use super::engine::WORDS;
@@ -37,15 +38,28 @@ fn run(input: &[u8]) {
     }
 }
 
-/// Properties are the same after encoding and decoding.
+/// Properties are the same after encoding and decoding. Names that are not UTF-8 have their bytes as characters.
 fn properties(data: &[u8]) {
+    let first = Verdict::parse_metadata(data);
     let Ok(properties) = command::parse_properties(data) else {
         return;
     };
+    assert_eq!(first.as_ref(), Ok(&properties));
     let mut again = Vec::new();
+    let mut rest = data;
     for (name, value) in &properties {
-        command::put_property(&mut again, name, value);
         assert_eq!(command::find_property(&properties, name), Some(value));
+        let (len, after) = rest.split_first().expect("a property");
+        let (sent, after) = after.split_at(usize::from(*len));
+        match std::str::from_utf8(sent) {
+            Ok(sent) => assert_eq!(name, sent),
+            Err(_) => assert!(name.chars().eq(sent.iter().copied().map(char::from))),
+        }
+        again.push(*len);
+        again.extend_from_slice(sent);
+        again.extend_from_slice(&(value.len() as u32).to_be_bytes());
+        again.extend_from_slice(value);
+        rest = &after[4 + value.len()..];
     }
     assert_eq!(again, data);
 }

@@ -168,12 +168,13 @@ pub struct Verdict {
 }
 
 impl Verdict {
-    /// Parses metadata in the format in which an authenticator of RFC 27 sends it, which is that of a READY command.
+    /// Parses metadata in the format in which an authenticator of RFC 27 sends it, which is that of a READY command. The
+    /// first value of a name that occurs twice counts, as in libzmq.
     ///
     /// # Errors
     /// If it is malformed.
     pub fn parse_metadata(data: &[u8]) -> Result<Vec<(String, Bytes)>, ProtocolError> {
-        command::parse_properties(data)
+        command::parse_first_properties(data)
     }
 }
 
