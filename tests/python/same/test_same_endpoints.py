@@ -92,6 +92,38 @@ def test_an_interface_name_means_its_address(zmq, sockets):
     gone(zmq, socket.unbind, socket.last_endpoint)
 
 
+def port_of(socket):
+    return socket.last_endpoint.decode().rpartition(":")[2]
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "localhost"])
+def test_brackets_may_be_around_any_host(zmq, context, sockets, host):
+    pull, push = sockets.bound(zmq.PULL), context.socket(zmq.PUSH)
+    endpoint = f"tcp://[{host}]:{port_of(pull)}"
+    push.connect(endpoint)
+    assert push.last_endpoint.decode() == endpoint
+    push.send(b"x")
+    assert pull.recv() == b"x"
+    push.disconnect(endpoint)
+
+
+def test_brackets_may_be_around_a_source(zmq, context, sockets):
+    pull, push = sockets.bound(zmq.PULL), context.socket(zmq.PUSH)
+    push.connect(f"tcp://[127.0.0.3]:0;[127.0.0.1]:{port_of(pull)}")
+    push.send(b"x")
+    assert pull.recv(copy=False)["Peer-Address"] == "127.0.0.3"
+
+
+@pytest.mark.parametrize(
+    ("host", "bound"), [("127.0.0.1", "127.0.0.1"), ("lo", "127.0.0.1"), ("*", "0.0.0.0")]
+)
+def test_brackets_may_be_around_a_host_to_bind_to(zmq, context, host, bound):
+    socket = context.socket(zmq.PULL)
+    socket.bind(f"tcp://[{host}]:*")
+    assert socket.last_endpoint.decode() == f"tcp://{bound}:{port_of(socket)}"
+    socket.unbind(socket.last_endpoint)
+
+
 def test_a_socket_that_connected_first_can_send_despite_an_incompatible_bind(zmq, context):
     push, pub = context.socket(zmq.PUSH), context.socket(zmq.PUB)
     push.connect("inproc://misfit")

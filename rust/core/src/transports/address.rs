@@ -1,5 +1,6 @@
 //! The address after `tcp://` and similar schemes: `host:port`, and for connects also `source;host:port`.
 
+use std::borrow::Cow;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV6};
 
 use crate::error::{Error, ErrorKind, Result, printable};
@@ -89,6 +90,15 @@ fn port(text: &str) -> Result<u16> {
     }
 }
 
+/// `host:port` as other protocols write it: without brackets, unless they are around an IPv6 address.
+pub(super) fn plain(text: &str) -> Cow<'_, str> {
+    let bare = text.strip_prefix('[').and_then(|rest| rest.split_once(']'));
+    match bare {
+        Some((host, port)) if !host.contains(':') => Cow::Owned(format!("{host}{port}")),
+        _ => Cow::Borrowed(text),
+    }
+}
+
 /// A host without a port.
 pub(super) fn host(text: &str) -> Result<Host> {
     if text == "*" {
@@ -110,10 +120,15 @@ pub(super) fn host(text: &str) -> Result<Host> {
         return Ok(Host::Ip(address.into(), zone.map(str::to_owned)));
     }
     if bare.is_some() {
-        return Err(invalid(
-            text,
-            "there is no IPv6 address between the brackets",
-        ));
+        // libzmq takes the brackets away, whatever they are around.
+        return match literal {
+            "" => Err(invalid(text, "there is no host between the brackets")),
+            _ if literal.contains([':', '%', '[']) => Err(invalid(
+                text,
+                "there is no IPv6 address between the brackets",
+            )),
+            _ => host(literal),
+        };
     }
     if let Ok(address) = literal.parse::<Ipv4Addr>() {
         return Ok(Host::Ip(address.into(), None));
@@ -249,6 +264,9 @@ mod tests {
             ("::1:5555", ip("::1"), 5555),
             ("[::]:*", ip("::"), 0),
             ("lo:1", Host::Name("lo".into()), 1),
+            ("[127.0.0.1]:9", ip("127.0.0.1"), 9),
+            ("[*]:*", Host::Any, 0),
+            ("[localhost]:9", Host::Name("localhost".into()), 9),
             ("eth0:1:5555", Host::Name("eth0:1".into()), 5555),
             (
                 "some-host.example.org:5",
@@ -263,6 +281,18 @@ mod tests {
         ];
         for (text, host, port) in cases {
             assert_eq!(to_bind(text).unwrap(), Address { host, port }, "{text}");
+        }
+    }
+
+    #[test]
+    fn other_protocols_have_brackets_for_ipv6_only() {
+        for (text, expected) in [
+            ("[::1]:80", "[::1]:80"),
+            ("[localhost]:80", "localhost:80"),
+            ("[127.0.0.1]:80", "127.0.0.1:80"),
+            ("localhost:80", "localhost:80"),
+        ] {
+            assert_eq!(plain(text), expected);
         }
     }
 
@@ -282,7 +312,12 @@ mod tests {
             "127.0.0.1:70000",
             "127.0.0.1:99999999999999999999",
             "[::1:5555",
-            "[127.0.0.1]:1",
+            "[127.0.0.1:1",
+            "127.0.0.1]:1",
+            "[[127.0.0.1]]:1",
+            "[a b]:1",
+            "[127.0.0.1%lo]:1",
+            "[::g]:1",
             "[]:1",
             "[::1]]:1",
             "[fe80::1%]:1",
@@ -316,6 +351,8 @@ mod tests {
             ("eth0:3", Host::Name("eth0".into()), 3),
             ("*:3", Host::Any, 3),
             ("[::1]", ip("::1"), 0),
+            ("[10.0.0.2]:8", ip("10.0.0.2"), 8),
+            ("[eth0]", Host::Name("eth0".into()), 0),
             ("[::1]:4", ip("::1"), 4),
         ];
         for (source, host, port) in cases {

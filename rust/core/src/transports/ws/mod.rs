@@ -17,6 +17,7 @@ use zeroxide_proto::socket_type::SocketType;
 
 pub(super) use self::dialect::Dialect;
 pub(super) use self::layer::WsLayer;
+use super::address::plain;
 use super::tcp::{TCP, renamed};
 use super::tls::{Client, Server};
 use super::{ByteTransport, Listen, Opening, Stream, Target, Targets, no_plain_bytes};
@@ -114,8 +115,8 @@ impl ByteTransport for Ws {
             false => stream,
         };
         // A source address is of no interest to the server.
-        let host = address.rsplit(';').next().unwrap_or(address);
-        let layer = WsLayer::client(host, path, Dialect::of(options)?)?;
+        let host = plain(address.rsplit(';').next().unwrap_or(address));
+        let layer = WsLayer::client(&host, path, Dialect::of(options)?)?;
         Ok(Opening {
             stream: stream.with_layer(layer),
             connected,
