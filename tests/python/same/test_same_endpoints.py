@@ -1,6 +1,7 @@
 """Undoing binds and connects, and inproc names."""
 
 import errno
+import socket as system
 
 import pytest
 
@@ -122,6 +123,27 @@ def test_brackets_may_be_around_a_host_to_bind_to(zmq, context, host, bound):
     socket.bind(f"tcp://[{host}]:*")
     assert socket.last_endpoint.decode() == f"tcp://{bound}:{port_of(socket)}"
     socket.unbind(socket.last_endpoint)
+
+
+def has_ipv6():
+    """Whether the loopback interface has an IPv6 address."""
+    try:
+        with system.create_server(("::1", 0), family=system.AF_INET6):
+            return True
+    except OSError:
+        return False
+
+
+@pytest.mark.skipif(not has_ipv6(), reason="no IPv6 here")
+def test_with_ipv6_an_interface_name_means_its_ipv6_address(zmq, context):
+    pull, push = context.socket(zmq.PULL), context.socket(zmq.PUSH)
+    pull.ipv6 = push.ipv6 = 1
+    pull.bind("tcp://lo:*")
+    port = port_of(pull)
+    assert pull.last_endpoint.decode() == f"tcp://[::1]:{port}"
+    push.connect(f"tcp://lo:0;[::1]:{port}")
+    push.send(b"x")
+    assert pull.recv(copy=False)["Peer-Address"] == "::1"
 
 
 def test_a_socket_that_connected_first_can_send_despite_an_incompatible_bind(zmq, context):

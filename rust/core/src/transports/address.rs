@@ -157,6 +157,46 @@ impl Host {
             Host::Name(name) => interface(name, port, ipv6),
         }
     }
+
+    /// The address to connect to `target` from, if there is one of its family. A name is that of an interface.
+    ///
+    /// # Errors
+    /// `NoDevice` if it is an IPv6 address and `ipv6` is off, or if the interface does not exist or has no address of
+    /// that family.
+    pub(super) fn source(
+        &self,
+        port: u16,
+        target: SocketAddr,
+        ipv6: bool,
+    ) -> Result<Option<SocketAddr>> {
+        let same_family = |address: &SocketAddr| address.is_ipv4() == target.is_ipv4();
+        match self {
+            Host::Any => Ok(Some(SocketAddr::new(
+                match target {
+                    SocketAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
+                    SocketAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
+                },
+                port,
+            ))),
+            Host::Ip(address, zone) => {
+                let source = literal(*address, zone.as_deref(), port, ipv6)?;
+                Ok(Some(source).filter(same_family))
+            }
+            Host::Name(name) => {
+                let own = addresses_of(name)?;
+                if own.is_empty() {
+                    return Err(no_interface(name));
+                }
+                let Some(mut source) = own.into_iter().find(same_family) else {
+                    let family = if target.is_ipv4() { "IPv4" } else { "IPv6" };
+                    let text = format!("interface {name} has no {family} address");
+                    return Err(Error::with(ErrorKind::NoDevice, text));
+                };
+                source.set_port(port);
+                Ok(Some(source))
+            }
+        }
+    }
 }
 
 /// A literal address, with its zone looked up.
@@ -180,24 +220,30 @@ pub(super) fn literal(
 
 /// The number of an interface, given by name or as a number.
 fn interface_number(name: &str) -> Result<u32> {
-    interfaces::index(name).ok_or_else(|| {
-        let text = format!("no interface is called {name}");
-        Error::with(ErrorKind::NoDevice, text)
-    })
+    interfaces::index(name).ok_or_else(|| no_interface(name))
 }
 
-/// The first address of the interface with that name, if there is one.
+fn no_interface(name: &str) -> Error {
+    let text = format!("no interface is called {name}");
+    Error::with(ErrorKind::NoDevice, text)
+}
+
+/// The addresses of the interface with that name, in the system's order.
+fn addresses_of(name: &str) -> Result<Vec<SocketAddr>> {
+    let all = interfaces::addresses()?.into_iter();
+    let own = all.filter(|(owner, _)| owner == name);
+    Ok(own.map(|(_, address)| address).collect())
+}
+
+/// The first address of the interface with that name, if there is one. With `ipv6`, an IPv6 address goes before the
+/// others, as in libzmq.
 fn interface(name: &str, port: u16, ipv6: bool) -> Result<Option<SocketAddr>> {
-    let addresses = interfaces::addresses()?;
-    let mut own = addresses
-        .into_iter()
-        .filter(|(owner, _)| owner == name)
-        .map(|(_, address)| address)
-        .peekable();
-    if own.peek().is_none() {
+    let own = addresses_of(name)?;
+    let Some(first) = own.first() else {
         return Ok(None);
-    }
-    match own.find(|address| ipv6 || address.is_ipv4()) {
+    };
+    let preferred = own.iter().find(|address| address.is_ipv6() == ipv6);
+    match preferred.or(ipv6.then_some(first)).copied() {
         Some(mut address) => {
             address.set_port(port);
             Ok(Some(address))
@@ -388,7 +434,7 @@ mod tests {
         assert_eq!(local("*:5", false).unwrap(), found("0.0.0.0:5"));
         assert_eq!(local("*:5", true).unwrap(), found("[::]:5"));
         assert_eq!(local("lo:5", false).unwrap(), found("127.0.0.1:5"));
-        assert_eq!(local("lo:5", true).unwrap(), found("127.0.0.1:5"));
+        assert_eq!(local("lo:5", true).unwrap(), found("[::1]:5"));
         assert_eq!(local("[::1]:5", true).unwrap(), found("[::1]:5"));
         assert_eq!(
             local("[fe80::1%lo]:5", true).unwrap(),

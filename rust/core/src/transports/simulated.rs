@@ -10,7 +10,7 @@ use zeroxide_proto::socket_type::SocketType;
 
 use super::address;
 use super::probing::{is_probed_later, probe};
-use super::tcp::{TCP, source_address, targets_of};
+use super::tcp::{TCP, targets_of};
 use super::{ByteTransport, Listen, Opening, Peer, Stream, Target, Targets};
 use crate::error::{Error, ErrorKind, Result};
 use crate::options::Options;
@@ -47,9 +47,6 @@ impl ByteTransport for Simulated {
         let (source, target) = address::to_connect(address)?;
         let local = target.host.local(target.port, options.ipv6)?;
         let target = local.ok_or_else(|| Error::new(ErrorKind::NoDevice))?;
-        if let Some(source) = &source {
-            source_address(source, options.ipv6)?;
-        }
         let targets = targets_of(vec![target], source.as_ref(), None, options.ipv6)?;
         Ok(Targets::Ready(targets))
     }

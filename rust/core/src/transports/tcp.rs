@@ -32,11 +32,7 @@ impl ByteTransport for Tcp {
         if bind {
             return address::to_bind(address).map(drop);
         }
-        let (source, _) = address::to_connect(address)?;
-        match source {
-            Some(source) => source_address(&source, true).map(drop),
-            None => Ok(()),
-        }
+        address::to_connect(address).map(drop)
     }
 
     fn listen(&self, address: &str, options: &Options) -> Result<Box<dyn Listen>> {
@@ -240,21 +236,33 @@ pub(super) fn targets_of(
     request: Option<Arc<Request>>,
     ipv6: bool,
 ) -> Result<Vec<Target>> {
-    let source = source
-        .map(|source| source_address(source, ipv6))
-        .transpose()?;
     let usable = addresses
         .into_iter()
-        .filter(|address| ipv6 || address.is_ipv4())
-        .filter(|address| source.is_none_or(|source| source.is_ipv4() == address.is_ipv4()));
-    let targets: Vec<_> = usable
-        .map(|address| Target {
+        .filter(|address| ipv6 || address.is_ipv4());
+    let mut targets = Vec::new();
+    let mut failure = None;
+    for address in usable {
+        let found = match source {
+            Some(Address { host, port }) => match host.source(*port, address, ipv6) {
+                Ok(Some(found)) => Some(found),
+                Ok(None) => continue,
+                Err(error) => {
+                    failure = Some(error);
+                    continue;
+                }
+            },
+            None => None,
+        };
+        targets.push(Target {
             address: address.into(),
-            source: source.map(SockAddr::from),
+            source: found.map(SockAddr::from),
             request: request.clone(),
-        })
-        .collect();
+        });
+    }
     if targets.is_empty() {
+        if let Some(error) = failure {
+            return Err(error);
+        }
         let hint = if ipv6 {
             "the source is of another family"
         } else {
@@ -266,20 +274,6 @@ pub(super) fn targets_of(
         ));
     }
     Ok(targets)
-}
-
-/// The local address to connect from: an address or an interface, never a name that would have to be resolved.
-pub(super) fn source_address(source: &Address, ipv6: bool) -> Result<SocketAddr> {
-    source.host.local(source.port, ipv6)?.ok_or_else(|| {
-        let name = match &source.host {
-            Host::Name(name) => name.as_str(),
-            Host::Any | Host::Ip(..) => "*",
-        };
-        Error::with(
-            ErrorKind::NoDevice,
-            format!("no interface is called {name}"),
-        )
-    })
 }
 
 fn new_socket(domain: Domain, options: &Options, protocol: Protocol) -> Result<Socket> {

@@ -236,8 +236,18 @@ fn names_resolve_to_all_their_addresses() {
         port: 0,
     };
     assert_eq!(
-        print(targets_of(both, Some(&source), None, true).unwrap()),
-        ["tcp://[::1]:7"]
+        print(targets_of(both.clone(), Some(&source), None, true).unwrap()),
+        ["tcp://[::1]:7", "tcp://127.0.0.1:7"]
+    );
+    let source = Address {
+        host: Host::Name("lo".into()),
+        port: 0,
+    };
+    let from_lo = targets_of(both, Some(&source), None, true).unwrap();
+    let source = |target: &Target| target.source.as_ref().unwrap().as_socket().unwrap().ip();
+    assert_eq!(
+        from_lo.iter().map(source).collect::<Vec<_>>(),
+        [v6.ip(), v4.ip()]
     );
     options.ipv6 = true;
     let listener = listen("*:0", &options).unwrap();

@@ -49,7 +49,7 @@ fn addresses_are_checked_before_anything_is_made() {
 fn a_bound_endpoint_names_what_to_connect_to() {
     for (address, start) in [
         ("127.0.0.1:*", "udp://127.0.0.1:"),
-        ("lo:*", "udp://127.0.0.1:"),
+        ("lo:*", "udp://[::1]:"),
         ("239.255.77.9:*", "udp://239.255.77.9:"),
         ("lo;239.255.77.9:*", "udp://lo;239.255.77.9:"),
     ] {
