@@ -1,7 +1,10 @@
 """Undoing binds and connects, and inproc names."""
 
 import errno
+import shutil
 import socket as system
+import subprocess
+import sys
 
 import pytest
 
@@ -144,6 +147,41 @@ def test_with_ipv6_an_interface_name_means_its_ipv6_address(zmq, context):
     push.connect(f"tcp://lo:0;[::1]:{port}")
     push.send(b"x")
     assert pull.recv(copy=False)["Peer-Address"] == "::1"
+
+
+LATE = """
+import importlib, subprocess, sys
+
+zmq = importlib.import_module(sys.argv[1])
+with zmq.Context() as context:
+    context.linger, context.rcvtimeo = 0, 20_000
+    pull, push = context.socket(zmq.PULL), context.socket(zmq.PUSH)
+    pull.bind("tcp://127.0.0.1:*")
+    port = pull.last_endpoint.decode().rpartition(":")[2]
+    push.connect("tcp://late0:0;127.0.0.1:" + port)
+    push.send(b"x")
+    assert not pull.poll(200)
+    for words in ("link add late0 type veth peer name late1", "addr add 10.9.9.1/24 dev late0",
+                  "link set late0 up", "link set late1 up"):
+        subprocess.run(["ip", *words.split()], check=True)
+    print(pull.recv(copy=False)["Peer-Address"])
+    context.destroy(linger=0)
+"""
+
+
+def in_own_network(*words):
+    """Runs a program in a network of its own, whose loopback interface is up."""
+    start = ["unshare", "--net", "sh", "-c", 'ip link set lo up && exec "$@"', "sh"]
+    return subprocess.run([*start, *words], capture_output=True, text=True, timeout=60)
+
+
+def test_an_interface_to_connect_from_may_appear_later(zmq):
+    if not all(map(shutil.which, ("unshare", "ip"))):
+        pytest.skip("needs unshare and ip")
+    if in_own_network("ip", "link", "add", "late0", "type", "veth").returncode != 0:
+        pytest.skip("no network namespace with an interface (root, veth)")
+    done = in_own_network(sys.executable, "-c", LATE, zmq.__name__)
+    assert (done.returncode, done.stdout) == (0, "10.9.9.1\n"), done.stderr
 
 
 def test_a_socket_that_connected_first_can_send_despite_an_incompatible_bind(zmq, context):

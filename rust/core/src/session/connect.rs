@@ -61,7 +61,7 @@ impl Session {
                     self.wait_for_next_round(state, io);
                 }
             }
-            Err(error) => {
+            Ok(Targets::NotYet(error)) | Err(error) => {
                 self.emit_because(EventKind::Closed, error.errno() as u64, &error);
                 self.wait_for_next_round(state, io);
             }

@@ -157,7 +157,7 @@ impl Core {
         }
         let options = state.options.complete();
         let options = options.map_err(|error| error.about(text))?;
-        // Mistakes in the address itself are reported now. Names are looked up later.
+        // Mistakes in the address itself are reported now. Names are looked up later, and so are interfaces.
         transport
             .targets(address, &state.options)
             .map_err(|error| error.about(text))?;

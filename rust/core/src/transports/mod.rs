@@ -136,6 +136,8 @@ pub(crate) enum Targets {
     Ready(Vec<Target>),
     /// A name must be looked up first.
     Resolve(Job<Vec<Target>>),
+    /// None at present, for this reason. Another attempt may find some.
+    NotYet(Error),
 }
 
 /// One address to connect to, and the local address to use.

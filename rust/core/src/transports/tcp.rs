@@ -62,8 +62,13 @@ impl ByteTransport for Tcp {
         match target.host {
             Host::Ip(ip, zone) => {
                 let address = address::literal(ip, zone.as_deref(), target.port, ipv6)?;
-                let targets = targets_of(vec![address], source.as_ref(), request, ipv6)?;
-                Ok(Targets::Ready(targets))
+                Ok(
+                    match targets_of(vec![address], source.as_ref(), request, ipv6) {
+                        Ok(targets) => Targets::Ready(targets),
+                        Err(error) if is_interface(source.as_ref()) => Targets::NotYet(error),
+                        Err(error) => return Err(error),
+                    },
+                )
             }
             Host::Any => Err(Error::with(ErrorKind::Invalid, "'*' is for binding")),
             Host::Name(host) => {
@@ -274,6 +279,11 @@ pub(super) fn targets_of(
         ));
     }
     Ok(targets)
+}
+
+/// Whether the local address to connect from is that of an interface, which may appear later.
+fn is_interface(source: Option<&Address>) -> bool {
+    source.is_some_and(|source| matches!(source.host, Host::Name(_)))
 }
 
 fn new_socket(domain: Domain, options: &Options, protocol: Protocol) -> Result<Socket> {

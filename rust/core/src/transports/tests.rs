@@ -31,6 +31,7 @@ fn streams_that_leave_the_machine_use_the_proxy_or_are_refused() {
         match transport.targets(address(scheme), &options) {
             Ok(Targets::Ready(targets)) => assert!(targets[0].request.is_some(), "{scheme}"),
             Ok(Targets::Resolve(_)) => panic!("{scheme} looks a name up"),
+            Ok(Targets::NotYet(error)) => panic!("{scheme}: {error}"),
             Err(error) => {
                 assert_eq!(error.kind(), ErrorKind::Invalid, "{scheme}: {error}");
                 let expected = format!("{scheme} would bypass it");

@@ -104,6 +104,7 @@ impl ByteTransport for SeveralAddresses {
             match tcp().targets(address, options)? {
                 Targets::Ready(targets) => all.extend(targets),
                 Targets::Resolve(_) => panic!("{address} is a name"),
+                Targets::NotYet(error) => return Err(error),
             }
         }
         Ok(Targets::Ready(all))

@@ -41,6 +41,7 @@ fn targets(address: &str, options: &Options) -> Result<Vec<Target>> {
     TCP.check(address, SocketType::Dealer, false)?;
     match TCP.targets(address, options)? {
         Targets::Ready(targets) => Ok(targets),
+        Targets::NotYet(error) => Err(error),
         Targets::Resolve(job) => {
             let resolver = Resolver::new();
             let (tell, told) = std::sync::mpsc::channel();
@@ -274,6 +275,15 @@ fn the_source_address_is_used() {
         assert_eq!(accept(&*listener).peer_address(), expected);
         drop(near);
     }
+}
+
+#[test]
+fn an_interface_that_is_missing_may_appear_later() {
+    let options = options();
+    let Targets::NotYet(error) = TCP.targets("eth99:0;127.0.0.1:5555", &options).unwrap() else {
+        panic!("it has targets")
+    };
+    assert_eq!(error.kind(), ErrorKind::NoDevice);
 }
 
 #[test]
