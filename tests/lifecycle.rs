@@ -587,6 +587,201 @@ fn an_unbound_address_is_free_and_its_connections_end() {
     }
 }
 
+/// Types of sockets that receive, with peers that send to them.
+const RECEIVERS: [(SocketType, SocketType); 6] = [
+    (Pull, Push),
+    (Dealer, Dealer),
+    (Router, Dealer),
+    (Rep, Dealer),
+    (SocketType::Pair, SocketType::Pair),
+    (Sub, SocketType::Pub),
+];
+
+/// A receiver of one of these types, the peer that has sent it five messages, of which it has received the first, and the
+/// endpoint of which one has bound.
+fn after_five_messages(
+    context: &Context,
+    (receiver, sender): (SocketType, SocketType),
+    endpoint: &str,
+    connects: bool,
+) -> (Socket, Socket, String) {
+    let (near, far) = (socket(context, receiver), socket(context, sender));
+    far.bytes(ids::ROUTING_ID, b"far");
+    if receiver == Sub {
+        near.subscribe(b"").unwrap();
+    }
+    let [binding, connecting] = match connects {
+        true => [&far, &near],
+        false => [&near, &far],
+    };
+    let endpoint = binding.bind(endpoint).unwrap();
+    connecting.connect(&endpoint).unwrap();
+    if sender == SocketType::Pub {
+        far.wait_subscribed(b"", 1, Wait::Forever).unwrap();
+    }
+    until(|| near.peers() == 1 && far.peers() == 1);
+    for number in 0..5 {
+        let body = Frame::copy_from(number.to_string().as_bytes());
+        let frames = match receiver {
+            Rep => vec![Frame::new(), body],
+            _ => vec![body],
+        };
+        far.send(Message::from_frames(frames), Wait::Forever)
+            .unwrap();
+    }
+    until(|| near.stats().unwrap().queued_in == 5);
+    check_next(&near, receiver, 0);
+    (near, far, endpoint)
+}
+
+/// Receives the next message of that peer.
+fn check_next(near: &Socket, receiver: SocketType, number: usize) {
+    let expected = match receiver {
+        Router => format!("far/{number}"),
+        _ => number.to_string(),
+    };
+    assert_eq!(near.take(), expected, "{receiver}");
+    if receiver == Rep {
+        near.put("a reply");
+    }
+}
+
+#[test]
+fn messages_that_arrived_before_an_unbind_can_be_received() {
+    // A child process briefly holds all of this process's descriptors open.
+    let _alone = alone();
+    let watchdog = Watchdog::new("messages_that_arrived_before_an_unbind_can_be_received");
+    let context = Context::new();
+    for (receiver, sender) in RECEIVERS {
+        for endpoint in [
+            free_tcp_endpoint(),
+            IpcName::new().endpoint(),
+            inproc_name(),
+        ] {
+            let pair = (receiver, sender);
+            let (near, far, endpoint) = after_five_messages(&context, pair, &endpoint, false);
+            near.unbind(&endpoint).unwrap();
+            assert_eq!(near.peers(), 0);
+            // Nothing can be sent to the peer any more, and its name is free.
+            let successor = socket(&context, sender);
+            successor.bytes(ids::ROUTING_ID, b"far");
+            match receiver {
+                Router => {
+                    near.int(ids::ROUTER_MANDATORY, 1);
+                    let frames = [&b"far"[..], b"too late"].map(Frame::copy_from);
+                    let error = near.send(Message::from_frames(frames), Wait::Dont);
+                    assert_eq!(error.unwrap_err().error.kind(), ErrorKind::HostUnreachable);
+                }
+                Dealer | SocketType::Pair => {
+                    let error = near.send("too late", Wait::Dont).unwrap_err().error;
+                    assert_eq!(error.kind(), ErrorKind::Again);
+                }
+                _ => {}
+            }
+            drop(far);
+            near.bind(&endpoint).unwrap();
+            successor.connect(&endpoint).unwrap();
+            until(|| near.peers() == 1);
+            for number in 1..5 {
+                assert!(near.events().unwrap().contains(Events::READABLE));
+                check_next(&near, receiver, number);
+            }
+            let replies = if receiver == Rep { 4 } else { 0 };
+            assert_eq!(near.dropped(DropReason::PeerGone), replies);
+            assert!(!near.events().unwrap().contains(Events::READABLE));
+            assert_eq!(
+                near.stats().unwrap().peers.len(),
+                1,
+                "{receiver} {endpoint}"
+            );
+            assert_eq!(
+                near.dropped(DropReason::Refused),
+                0,
+                "{receiver} {endpoint}"
+            );
+            watchdog.feed();
+        }
+    }
+}
+
+#[test]
+fn messages_that_arrived_before_a_disconnect_are_refused() {
+    let watchdog = Watchdog::new("messages_that_arrived_before_a_disconnect_are_refused");
+    let context = Context::new();
+    for (receiver, sender) in RECEIVERS {
+        for endpoint in [
+            "tcp://127.0.0.1:*".to_owned(),
+            IpcName::new().endpoint(),
+            inproc_name(),
+        ] {
+            let pair = (receiver, sender);
+            let (near, _far, endpoint) = after_five_messages(&context, pair, &endpoint, true);
+            near.disconnect(&endpoint).unwrap();
+            assert!(!near.events().unwrap().contains(Events::READABLE));
+            assert_eq!(near.nothing(), ErrorKind::Again);
+            assert_eq!(
+                near.dropped(DropReason::Refused),
+                4,
+                "{receiver} {endpoint}"
+            );
+            watchdog.feed();
+        }
+    }
+}
+
+#[test]
+fn a_request_that_can_be_received_after_an_unbind_is_not_sent_again() {
+    let _watchdog = Watchdog::new("a_request_that_can_be_received_after_an_unbind");
+    let context = Context::new();
+    let (first, second) = (socket(&context, Rep), socket(&context, Rep));
+    let req = socket(&context, Req);
+    let endpoints = [&first, &second].map(|rep| rep.bind(&inproc_name()).unwrap());
+    for endpoint in &endpoints {
+        req.connect(endpoint).unwrap();
+    }
+    req.put("a request");
+    until(|| first.stats().unwrap().queued_in == 1);
+    first.unbind(&endpoints[0]).unwrap();
+    until(|| req.peers() == 1);
+    assert_eq!(second.nothing(), ErrorKind::Again);
+    assert_eq!(first.take(), "a request");
+}
+
+#[test]
+fn an_unbind_leaves_what_was_sent_to_linger() {
+    let _watchdog = Watchdog::new("an_unbind_leaves_what_was_sent_to_linger");
+    let context = Context::new();
+    for (endpoint, _name) in wires() {
+        let (near, far) = (context.socket(Dealer).unwrap(), socket(&context, Dealer));
+        for socket in [&near, &far] {
+            socket.int(ids::SNDHWM, 0);
+        }
+        far.int(ids::RCVHWM, 1);
+        let endpoint = near.bind(&endpoint).unwrap();
+        far.connect(&endpoint).unwrap();
+        until(|| near.peers() == 1);
+        far.put("arrived");
+        until(|| near.stats().unwrap().queued_in == 1);
+        for n in 0..1000 {
+            near.send(numbered(n, 10_000), Wait::Forever).unwrap();
+        }
+        near.unbind(&endpoint).unwrap();
+        until(|| near.stats().unwrap().lingering > 0);
+        assert_eq!(near.stats().unwrap().queued_out, 0);
+        // A message that arrives now is refused.
+        far.put("too late");
+        assert_eq!(near.take(), "arrived");
+        for n in 0..1000 {
+            assert_eq!(number(&far.recv(Wait::Forever).unwrap()), n);
+        }
+        until(|| near.stats().unwrap().lingering == 0);
+        assert_eq!(near.nothing(), ErrorKind::Again);
+        let stats = near.stats().unwrap();
+        assert_eq!((stats.sent, stats.received), (1000, 1));
+        assert_eq!(near.dropped(DropReason::PeerGone), 0);
+    }
+}
+
 #[test]
 fn messages_sent_before_a_disconnect_arrive() {
     let _watchdog = Watchdog::new("messages_sent_before_a_disconnect_arrive");

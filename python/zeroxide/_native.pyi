@@ -958,7 +958,8 @@ class Socket:
     def unbind(self, addr: str | bytes) -> None:
         """Stops listening at an address.
 
-        Connections that were accepted there are closed.
+        Connections that were accepted there are closed. Messages queued for the peers are
+        still sent, for up to ``LINGER`` ms. Messages that have arrived can still be received.
 
         Args:
             addr: The address, as passed to `bind` or as in ``last_endpoint``.

@@ -139,6 +139,8 @@ pub struct Pipe {
     peer_name: Option<Bytes>,
     /// How this end closes when it is dropped.
     parting: Parting,
+    /// This end is closed for what it writes, and only reads what is left.
+    half_closed: bool,
     notice: Notice,
     /// Messages that were read but count as unread.
     held: Held,
@@ -288,6 +290,7 @@ impl Pipe {
             meetings: 0,
             peer_name: None,
             parting: Parting::default(),
+            half_closed: false,
             notice: Notice::default(),
             held: Held::default(),
             largest: None,
@@ -750,20 +753,14 @@ impl Pipe {
 
 impl Drop for Pipe {
     fn drop(&mut self) {
-        self.tear();
-        self.say_last_words();
-        // The far end is notified below, asleep or not. Everything is published before it can see the end, because
-        // otherwise it would take the pipe for drained.
-        let _ = self.tx.close();
+        self.end_writing();
         // Messages that are kept have been read, so their loss is not the writer's.
         let read = self.read_and_held();
         self.own().counts.read.store(read, Ordering::Release);
-        self.own().losses.settle();
         self.far().losses.leave();
-        self.far().far.part(self.parting);
-        // Pairs with the fence in `set_owner`.
-        fence(Ordering::SeqCst);
-        self.far().notify(PipeEvent::Closed);
+        if !self.half_closed {
+            self.tell_closed();
+        }
     }
 }
 

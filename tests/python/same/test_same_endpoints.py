@@ -5,6 +5,7 @@ import shutil
 import socket as system
 import subprocess
 import sys
+import time
 
 import pytest
 
@@ -46,6 +47,50 @@ def test_disconnect_of_a_bind_ends_its_connections(zmq, sockets, transport):
     assert pull.recv() == b"before"
     pull.disconnect(pull.last_endpoint.decode())
     assert pull.poll(0) == 0
+
+
+@pytest.mark.parametrize(
+    ("receiver", "sender"),
+    [
+        ("PULL", "PUSH"),
+        ("DEALER", "DEALER"),
+        ("ROUTER", "DEALER"),
+        ("REP", "DEALER"),
+        ("PAIR", "PAIR"),
+        ("SUB", "PUB"),
+        ("XPUB", "XSUB"),
+    ],
+)
+def test_what_has_arrived_before_an_unbind_is_received(zmq, sockets, transport, receiver, sender):
+    near = sockets.bound(getattr(zmq, receiver), transport)
+    if receiver == "SUB":
+        near.subscribe(b"")
+    far = sockets.connected(getattr(zmq, sender), near, routing_id=b"far")
+    # The subscription is sent meanwhile.
+    assert near.poll(300 if receiver == "SUB" else 0) == 0
+    for number in range(5):
+        far.send_multipart([*([b""] if receiver == "REP" else []), b"%d" % number])
+    name = [b"far"] if receiver == "ROUTER" else []
+    assert near.recv_multipart() == [*name, b"0"]
+    if receiver == "REP":
+        near.send(b"a reply")
+    time.sleep(0.2)
+    near.unbind(near.last_endpoint)
+    for number in range(1, 5):
+        assert near.recv_multipart() == [*name, b"%d" % number]
+        if receiver == "REP":
+            near.send(b"a reply")
+    assert near.poll(0, zmq.POLLIN) == 0
+
+
+def test_what_has_arrived_before_a_disconnect_is_dropped(zmq, sockets, transport):
+    push, pull = sockets.pair(zmq.PUSH, zmq.PULL, transport)
+    for number in range(5):
+        push.send(b"%d" % number)
+    assert pull.recv() == b"0"
+    time.sleep(0.2)
+    pull.disconnect(push.last_endpoint)
+    assert pull.poll(100) == 0
 
 
 def test_every_connect_to_an_endpoint_is_undone_at_once(zmq, context, endpoint):

@@ -52,7 +52,8 @@ pub enum DropReason {
     /// A newer request replaced it (REQ_RELAXED), or it is a reply that is no longer expected.
     Stale,
     /// It was received, but the socket had already rejected the peer (a second PAIR peer), closed the connection before
-    /// the message was read (disconnect, unbind), or had another peer with that routing id all the time.
+    /// the message was read (disconnect, or unbind before it was in the queue), or had another peer with that routing id all
+    /// the time.
     Refused,
     /// A subscription above MAX_SUBSCRIPTIONS, or one for which MEMORY_BUDGET had no room, which was ignored. Or a packet of epgm or pgm from one sender too many.
     Excess,

@@ -136,7 +136,8 @@ impl Req {
         else {
             return;
         };
-        let unread = pipe.is_far_closed() && pipe.queued_out() > 0;
+        // A peer that has unbound may still receive the request.
+        let unread = pipe.is_far_closed() && pipe.has_far_left() && pipe.queued_out() > 0;
         if pipe.never_arrived() == waiting.place || unread {
             // From now on, this request is counted here, and not in the pipe.
             pipe.count_resent();

@@ -2,7 +2,6 @@
 
 use std::mem;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -11,6 +10,7 @@ use zeroxide_proto::message::Message;
 
 use super::far::{Far, Parting};
 use super::{Limit, Pipe, PipeEvent, Room, limit, lock};
+use crate::sys::sync::atomic::{Ordering, fence};
 
 impl Pipe {
     /// Returns true after the far end has closed. The messages that it flushed before can still be read.
@@ -28,6 +28,38 @@ impl Pipe {
             Some(slot) => lock(&slot.newest).is_none(),
             None => self.rx.peek().is_none(),
         }
+    }
+
+    /// Closes this end for what it writes, as dropping it does, and takes the far end for closed. The messages that the far
+    /// end has flushed by then can still be read, and those that it flushes before it knows, as long as this end is there.
+    pub fn half_close(&mut self) {
+        self.end_writing();
+        self.half_closed = true;
+        self.own().far.part(Parting::Close);
+        self.tell_closed();
+    }
+
+    /// Whether this end has [closed for what it writes](Self::half_close).
+    pub fn is_half_closed(&self) -> bool {
+        self.half_closed
+    }
+
+    /// Publishes what was written, and counts from now on nothing more that is lost of it.
+    pub(super) fn end_writing(&mut self) {
+        self.tear();
+        self.say_last_words();
+        // The caller notifies the far end, asleep or not. Everything is published before it can see the end, because
+        // otherwise it would take the pipe for drained.
+        let _ = self.tx.close();
+        self.own().losses.settle();
+    }
+
+    /// Notifies the far end that this one has closed.
+    pub(super) fn tell_closed(&self) {
+        self.far().far.part(self.parting);
+        // Pairs with the fence in `set_owner`.
+        fence(Ordering::SeqCst);
+        self.far().notify(PipeEvent::Closed);
     }
 
     /// Closes this end, but only for the connection behind it. A connecting session makes a new connection, with a new

@@ -40,7 +40,7 @@ impl Far {
     }
 }
 
-/// A [`Far`] that the other end changes. It is stored once and in one value, so it never shows a mixture of two states.
+/// A [`Far`] that the other end changes, or this one. It is stored once and in one value, so it never shows a mixture of two states.
 pub(super) struct FarCell(AtomicU8);
 
 impl FarCell {
@@ -64,10 +64,13 @@ impl FarCell {
         self.0.load(Ordering::Acquire) != Far::Open as u8
     }
 
-    /// Records how the other end closes. Only that end stores here.
+    /// Records how the other end closes, unless this one has already [taken it for closed](super::Pipe::half_close).
     pub(super) fn part(&self, parting: Parting) {
-        self.0
-            .store(self.get().next(parting) as u8, Ordering::Release);
+        let next = Far::Open.next(parting) as u8;
+        // If it fails, the first end stays.
+        let _ = self
+            .0
+            .compare_exchange(Far::Open as u8, next, Ordering::AcqRel, Ordering::Acquire);
     }
 }
 

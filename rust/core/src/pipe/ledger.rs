@@ -92,6 +92,12 @@ impl Pipe {
         self.far().losses.leave()
     }
 
+    /// Whether the far end has ended reading, so that it will not read what is left. Known only before this end
+    /// [settles](Self::settle).
+    pub fn has_far_left(&self) -> bool {
+        self.own().losses.has_left()
+    }
+
     /// Requests [`PipeEvent::Sent`] at the next change. Check [`sent_and_lost`](Self::sent_and_lost) afterwards.
     pub fn wait_sent(&self) {
         self.own().wants_sent.arm();
@@ -230,5 +236,40 @@ mod tests {
         drop(near);
         assert!(far.leave());
         assert_eq!(far.queued_in(), 2);
+    }
+
+    #[test]
+    fn a_half_closed_end_reads_what_the_other_one_flushes() {
+        let (mut near, mut far) = pipe();
+        far.write(Message::from("before")).unwrap();
+        far.flush();
+        far.write(Message::from("meanwhile")).unwrap();
+        near.half_close();
+        assert!(near.is_far_closed() && far.is_far_closed());
+        assert!(!near.check_write() && !far.check_write());
+        far.flush();
+        for text in ["before", "meanwhile"] {
+            assert!(!near.is_finished());
+            assert_eq!(&near.read().unwrap().head()[..], text.as_bytes());
+        }
+        assert!(near.is_finished());
+        // Messages written before are still delivered, and the reader counts the others.
+        assert_eq!((near.lost(), near.lost_unread()), (0, 0));
+        far.read().unwrap();
+        assert!(!far.account_lost(1, 0, 1) && far.leave());
+        assert_eq!(far.queued_in(), 1);
+    }
+
+    #[test]
+    fn one_end_counts_what_a_half_closed_end_has_not_read() {
+        for writer_is_first in [true, false] {
+            let (near, mut far) = pipe();
+            far.half_close();
+            let counted = match writer_is_first {
+                true => [near.lost_unread(), u64::from(far.leave()) * far.queued_in()],
+                false => [u64::from(far.leave()) * far.queued_in(), near.lost_unread()],
+            };
+            assert_eq!(counted.iter().sum::<u64>(), 2, "{counted:?}");
+        }
     }
 }

@@ -79,8 +79,11 @@ impl Pipe {
         }
     }
 
-    /// The connection behind the pipe, if there is one.
+    /// The connection behind the pipe, if there is one from which more can come.
     pub(crate) fn line(&self) -> Option<Arc<dyn Line>> {
+        if self.is_far_closed() {
+            return None;
+        }
         let (owner, id) = self.far().owner.get()?;
         owner.clone().line(*id)
     }

@@ -37,6 +37,11 @@ impl Losses {
         self.0.fetch_or(SETTLED, Ordering::AcqRel) & LEFT != 0
     }
 
+    /// Whether the reader left before the writer settled.
+    pub(super) fn has_left(&self) -> bool {
+        self.0.load(Ordering::Acquire) & LEFT != 0
+    }
+
     /// The reader leaves. Returns true if the writer settled before, so that the reader counts what it has not read. Every
     /// call returns the same.
     pub(super) fn leave(&self) -> bool {

@@ -130,9 +130,11 @@ impl Session {
         if state.closing.has_begun() {
             return false;
         }
-        if let Some(pipe) = &state.pipe
+        if let Some(pipe) = &mut state.pipe
             && pipe.is_far_closed()
         {
+            // The rest of a message that has begun will be refused, and counted then.
+            pipe.rollback();
             let withdrew = pipe.far_withdrew();
             if (withdrew || pipe.far_gave_up()) && state.connecter.is_some() {
                 self.start_over(state, io);

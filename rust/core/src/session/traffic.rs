@@ -208,6 +208,10 @@ impl Session {
                 None => up.phase != Phase::Handshake,
             };
             if is_refused {
+                // The first parts of the message may be in the pipe, and do not count once more when it ends.
+                if let Some(pipe) = &mut state.pipe {
+                    pipe.rollback();
+                }
                 if ends_message(&frame) {
                     self.port.count_drop(DropReason::Refused, 1);
                 }

@@ -159,7 +159,7 @@ impl Core {
         let Some((pipe, endpoint)) = state.pipes.get_named(id) else {
             return;
         };
-        let waits_for_name = is_local && !pipe.is_connected();
+        let waits_for_name = is_local && !pipe.is_connected() && !pipe.is_far_closed();
         let is_left = pipe.settle();
         if !is_left && (!waits_for_name || lingers) {
             return;

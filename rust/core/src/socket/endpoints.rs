@@ -38,7 +38,8 @@ impl Socket {
     }
 
     /// Ends the binds and connects of this endpoint. The address is free when this returns, and the connections end
-    /// after lingering.
+    /// after lingering. Messages that have arrived over a bound endpoint can still be received; those over a connect are
+    /// dropped.
     ///
     /// # Errors
     /// `NoEntry` when the socket is neither bound nor connected to the endpoint (use the resolved endpoint instead of
@@ -398,6 +399,8 @@ impl Core {
 
     pub(super) fn release_entry(&self, state: &mut State, entry: Entry) {
         let Entry { source, what, .. } = entry;
+        let is_bound = matches!(what, What::Listener(_) | What::Bound(_));
+        let keeps_arrived = is_bound && self.spec.can_recv && !self.is_closed();
         let what = match what {
             What::Listener(listener) => {
                 listener.close();
@@ -419,7 +422,7 @@ impl Core {
             .map(|(id, _)| *id)
             .collect();
         for id in mine {
-            if !self.is_closed() {
+            if !self.is_closed() && !keeps_arrived {
                 state.pipes.discard(id, DropReason::Refused);
             }
             if let Some(pipe) = state.pipes.get(id) {
@@ -428,7 +431,10 @@ impl Core {
             if !self.is_closed() {
                 self.give_up_disk(state, id);
             }
-            self.detach_now(state, id);
+            match keeps_arrived {
+                true => self.part_now(state, id),
+                false => self.detach_now(state, id),
+            }
         }
         match what {
             Some(What::Session(session)) => session.close(linger),

@@ -150,6 +150,22 @@ impl Core {
         }
     }
 
+    /// Ends the connection of a pipe, under the lock. The pipe stays until the messages that have arrived are received, as
+    /// that of a peer that has left.
+    pub(super) fn part_now(&self, state: &mut State, id: PipeId) {
+        state.pipes.publish_gathered();
+        let Some(pipe) = state.pipes.get(id) else {
+            return;
+        };
+        if !pipe.is_far_closed() {
+            pipe.half_close();
+            on_closed(self.spec, state, id);
+            self.unread.store(state.unread.len(), Ordering::Relaxed);
+            // Another peer may have its name now, and messages on disk.
+            self.ring_spiller();
+        }
+    }
+
     /// Removes a pipe, under the lock. Dropping the pipe closes it.
     pub(super) fn detach_now(&self, state: &mut State, id: PipeId) {
         if state.pipes.get(id).is_none() {
@@ -203,12 +219,18 @@ fn on_event(spec: &PatternSpec, state: &mut State, id: PipeId, event: PipeEvent)
     let State {
         pattern,
         pipes,
-        origins,
-        unread,
         out_event,
         ..
     } = state;
-    if pipes.get(id).is_none() {
+    let Some(pipe) = pipes.get(id) else { return };
+    if pipe.is_half_closed() {
+        // For the pattern, the peer is gone. Messages that it sent before may still come in.
+        if matches!(event, PipeEvent::Readable | PipeEvent::Closed) {
+            pattern.readable(pipes, id);
+        }
+        if event == PipeEvent::Closed {
+            pipes.check_read(id);
+        }
         return;
     }
     match event {
@@ -231,28 +253,38 @@ fn on_event(spec: &PatternSpec, state: &mut State, id: PipeId, event: PipeEvent)
             pattern.disconnected(pipes, id);
         }
         PipeEvent::HungUp => pattern.hung_up(pipes, id),
-        PipeEvent::Closed => {
-            if pipes.get(id).is_some_and(|pipe| pipe.far_withdrew()) {
-                pattern.withdrawn(pipes, id);
-            }
-            pattern.far_closed(pipes, id);
-            // A socket type that cannot receive never reads to the end of the pipe.
-            if !spec.can_recv && !spec.eager {
-                pipes.discard(id, DropReason::Malformed);
-                pipes.check_read(id);
-            } else {
-                pattern.readable(pipes, id);
-                pipes.check_read(id);
-            }
-            let local = origins.get(&id).is_none_or(|origin| origin.local);
-            if !local && pipes.get(id).is_some_and(|pipe| !pipe.is_finished()) {
-                unread.insert(id);
-            }
-        }
+        PipeEvent::Closed => on_closed(spec, state, id),
         // Only threads that wait in a flush need this event, and they check for themselves.
         PipeEvent::Sent => {}
         // Gathered messages were published before this event was processed.
         PipeEvent::Gathering | PipeEvent::Asked => {}
+    }
+}
+
+/// The far end of a pipe has closed, or counts as closed.
+fn on_closed(spec: &PatternSpec, state: &mut State, id: PipeId) {
+    let State {
+        pattern,
+        pipes,
+        origins,
+        unread,
+        ..
+    } = state;
+    if pipes.get(id).is_some_and(|pipe| pipe.far_withdrew()) {
+        pattern.withdrawn(pipes, id);
+    }
+    pattern.far_closed(pipes, id);
+    // A socket type that cannot receive never reads to the end of the pipe.
+    if !spec.can_recv && !spec.eager {
+        pipes.discard(id, DropReason::Malformed);
+        pipes.check_read(id);
+    } else {
+        pattern.readable(pipes, id);
+        pipes.check_read(id);
+    }
+    let local = origins.get(&id).is_none_or(|origin| origin.local);
+    if !local && pipes.get(id).is_some_and(|pipe| !pipe.is_finished()) {
+        unread.insert(id);
     }
 }
 

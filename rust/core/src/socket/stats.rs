@@ -211,8 +211,9 @@ fn peer_stats(pipe: &Pipe, endpoint: &str, local: bool) -> PeerStats {
         sent_bytes,
         received,
         received_bytes,
-        // Messages that a peer over inproc has not received yet wait at that peer, and are counted there only.
-        queued_out: match local && pipe.is_connected() {
+        // Messages that a peer over inproc has not received yet wait at that peer, and are counted there only. Those that
+        // `unbind` has left to deliver are lingering.
+        queued_out: match (local && pipe.is_connected()) || pipe.is_half_closed() {
             true => 0,
             false => pipe.queued_out(),
         },
