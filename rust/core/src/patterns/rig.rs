@@ -272,8 +272,10 @@ impl Rig {
     pub fn can_recv(&mut self) -> bool {
         loop {
             let can = self.pattern.can_recv(&mut self.pipes);
+            // A peer may pass its name on to one that waits for it. A socket has an event of its end then.
+            let has_leaving = self.pipes.has_leaving();
             self.finish_call();
-            if can || !self.is_behind {
+            if can || !(self.is_behind || has_leaving) {
                 return can;
             }
         }

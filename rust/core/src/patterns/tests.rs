@@ -254,7 +254,8 @@ fn random_events_break_no_pattern() {
 }
 
 fn step(rig: &mut Rig, ids: &mut Vec<PipeId>, dice: &mut Dice, spec: &PatternSpec) {
-    let name = dice.pick(&["", "peer 1", "peer 2", "peer 3", "\0bad"]);
+    let long = "x".repeat(256);
+    let name = dice.pick(&["", "peer 1", "peer 2", "\0peer", &long]);
     ids.retain(|id| rig.has_far(*id));
     let id = match dice.below(3) {
         0 if ids.len() < 8 => {
