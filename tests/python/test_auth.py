@@ -456,8 +456,40 @@ def test_old_name(zmq, auth):
     assert issubclass(ioloop.IOLoopAuthenticator, auth.asyncio.AsyncioAuthenticator)
 
 
+def test_a_secret_key_is_read_through_a_link(auth, directory):
+    """Kubernetes mounts every Secret as links."""
+    public_file, secret_file = auth.create_certificates(directory, "alice")
+    links = directory / "links"
+    links.mkdir()
+    for name, file in [("public.key", public_file), ("secret.key", secret_file)]:
+        (links / name).symlink_to(file)
+    public, secret = auth.load_certificate(secret_file)
+    assert auth.load_certificate(links / "public.key") == (public, None)
+    assert auth.load_certificate(links / "secret.key") == (public, secret)
+    assert auth.load_certificates(links) == {public: True}
+
+
 @pytest.mark.zeroxide_only
-def test_a_secret_key_is_not_read_through_a_link(tmp_path):
+def test_the_file_behind_a_link_is_checked(auth, directory):
+    _, secret_file = auth.create_certificates(directory, "alice")
+    link = directory / "link"
+    link.symlink_to(secret_file)
+    os.chmod(secret_file, 0o644)
+    with pytest.warns(RuntimeWarning, match="every user of this machine can read"):
+        auth.load_certificate(link)
+
+
+@pytest.mark.zeroxide_only
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root gives files away")
+def test_a_secret_key_of_another_user_warns(auth, directory):
+    _, secret_file = auth.create_certificates(directory, "alice")
+    os.chown(secret_file, 65534, -1)
+    with pytest.warns(RuntimeWarning, match="belongs to another user .number 65534."):
+        auth.load_certificate(secret_file)
+
+
+@pytest.mark.zeroxide_only
+def test_spark_reads_keys_through_a_link(tmp_path):
     certs = pytest.importorskip("zeroxide.auth.certs")
     public_file, secret_file = certs.create_certificates(tmp_path, "alice")
     links = tmp_path / "links"
@@ -465,12 +497,26 @@ def test_a_secret_key_is_not_read_through_a_link(tmp_path):
     for name, file in [("public.key", public_file), ("secret.key", secret_file)]:
         (links / name).symlink_to(file)
     public, secret = certs.load_certificate(secret_file)
-    assert certs.load_certificate(links / "public.key") == (public, None)
-    with pytest.raises(OSError, match="through a link"):
-        certs.load_certificate(links / "secret.key")
     sockets = pytest.importorskip("zeroxide.spark._sockets")
-    assert sockets.look_up("zmq.curve_secretkey", f"file:{secret_file}") == secret.decode()
-    with pytest.raises(ValueError, match="through a link"):
-        sockets.look_up("zmq.curve_secretkey", f"file:{links / 'secret.key'}")
+    for file in (secret_file, links / "secret.key"):
+        assert sockets.look_up("zmq.curve_secretkey", f"file:{file}") == secret.decode()
     linked = f"file:{links / 'public.key'}"
     assert sockets.look_up("zmq.curve_serverkey", linked) == public.decode()
+
+
+KEY = b"rq:rM>}U?@Lns47E1%kR.o@n%FcmmsL/@{H8]yf7"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        b'public-key = "%b"\n',
+        b'metadata\n    name = x\n    public-key = "%b"\n',
+        b'# caf\xe9\ncurve\n    public-key = "%b"\n',
+        b"metadata\r\n    city = K\xf6ln\r\ncurve\r\n\tpublic-key\t=\t'%b'\r\n",
+    ],
+)
+def test_certificates_of_other_programs(auth, directory, text):
+    file = directory / "other.key"
+    file.write_bytes(text % KEY)
+    assert auth.load_certificate(file) == (KEY, None)

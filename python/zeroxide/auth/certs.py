@@ -104,7 +104,8 @@ def _write(
 def load_certificate(filename: _Path) -> tuple[bytes, bytes | None]:
     """Reads the keys in a file.
 
-    Warns if users other than the owner and the group can read a secret key.
+    Links are followed. Warns if users other than the owner and the group can read a secret key, or
+    if its file belongs to a user other than this one and root.
 
     Args:
         filename: The file.
@@ -113,7 +114,7 @@ def load_certificate(filename: _Path) -> tuple[bytes, bytes | None]:
         The public key (Z85, as `bytes`), and the secret key or None.
 
     Raises:
-        OSError: The file cannot be read, or is a link to a secret key.
+        OSError: The file cannot be read.
         ValueError: There is no public key in it.
 
     Source:
@@ -122,48 +123,53 @@ def load_certificate(filename: _Path) -> tuple[bytes, bytes | None]:
     path = Path(_checks.path("filename", filename))
     if not path.exists():
         raise OSError(f"Invalid certificate file: {filename}")
-    text, mode = _read(path)
-    keys: dict[str, bytes] = {}
-    section = ""
-    for line in text.splitlines():
+    # Only the keys have to be text; a comment may be in any encoding.
+    with path.open("rb") as file:
+        lines = file.read().splitlines()
+        found = os.fstat(file.fileno())
+    # Keys outside the section `curve` count, too, as in pyzmq, unless that section has the same ones.
+    keys: dict[bytes, bytes] = {}
+    elsewhere: dict[bytes, bytes] = {}
+    section = b""
+    for line in lines:
         line = line.strip()
-        if not line or line.startswith("#"):
+        if not line or line.startswith(b"#"):
             continue
-        field, equals, value = line.partition("=")
-        if not equals:
+        field, equals, value = line.partition(b"=")
+        if equals:
+            home = keys if section == b"curve" else elsewhere
+            home[field.strip()] = value.strip().strip(b"\"'")
+        else:
             section = line
-        elif section == "curve":
-            keys[field.strip()] = value.strip().strip("\"'").encode("utf-8")
-    if "public-key" not in keys:
+    public_key, secret_key = (
+        keys.get(field, elsewhere.get(field)) for field in (b"public-key", b"secret-key")
+    )
+    if public_key is None:
         raise ValueError(f"No public key found in {filename}")
-    if "secret-key" in keys:
-        if mode is None:
-            raise OSError(
-                errno.ELOOP,
-                "a secret key is not read through a link, which another user may have put "
-                "there: name the file itself",
-                os.fspath(filename),
-            )
-        if mode & stat.S_IRWXO:
-            warnings.warn(
-                f"every user of this machine can read the secret key in {filename}: chmod 600 "
-                "it, and make a new one if they should not have",
-                RuntimeWarning,
-                stacklevel=2,
-            )
-    return keys["public-key"], keys.get("secret-key")
+    if secret_key is not None:
+        _warn_of_owner(filename, found)
+    return public_key, secret_key
 
 
-def _read(path: Path) -> tuple[str, int | None]:
-    """The contents of a file and its mode; no mode if it was found through a link."""
-    try:
-        descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0))
-    except OSError as error:
-        if error.errno != errno.ELOOP:
-            raise
-        return path.read_text(encoding="utf-8"), None
-    with open(descriptor, encoding="utf-8") as file:
-        return file.read(), os.fstat(descriptor).st_mode
+def _warn_of_owner(filename: _Path, found: os.stat_result) -> None:
+    """Warns about a secret key that other users know.
+
+    `found` describes the file that was read, whatever links lead to it.
+    """
+    if found.st_mode & stat.S_IRWXO:
+        warnings.warn(
+            f"every user of this machine can read the secret key in {filename}: chmod 600 "
+            "it, and make a new one if they should not have",
+            RuntimeWarning,
+            stacklevel=3,
+        )
+    elif found.st_uid not in (0, os.geteuid()):
+        warnings.warn(
+            f"the secret key in {filename} belongs to another user (number {found.st_uid}), who "
+            "knows it and may change it: make a key of your own, or chown the file",
+            RuntimeWarning,
+            stacklevel=3,
+        )
 
 
 def load_certificates(directory: _Path = ".") -> dict[bytes, bool]:
