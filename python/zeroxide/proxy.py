@@ -1,6 +1,5 @@
 """Forwards messages between two sockets."""
 
-import warnings
 from typing import Any
 
 from ._exports import exports_only
@@ -15,7 +14,7 @@ def __dir__() -> list[str]:
 
 
 def device(device_type: int, frontend: Socket[Any], backend: Socket[Any]) -> int:
-    """The old name of `proxy`. Deprecated.
+    """The old name of `proxy`. New programs call `proxy`.
 
     Args:
         device_type: Has no effect.
@@ -28,5 +27,4 @@ def device(device_type: int, frontend: Socket[Any], backend: Socket[Any]) -> int
     Source:
         pyzmq's ``device``
     """
-    warnings.warn("device is deprecated, use proxy", DeprecationWarning, stacklevel=2)
     return proxy(frontend, backend)

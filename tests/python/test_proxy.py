@@ -51,8 +51,8 @@ def test_proxy(zmq):
                 assert seen.recv_multipart()[-1] == b"answer"
 
 
-@pytest.mark.filterwarnings("ignore::DeprecationWarning")
-def test_deprecated_name(zmq):
+@pytest.mark.filterwarnings("error")
+def test_old_name(zmq):
     def device(front, back):
         zmq.device(zmq.STREAMER, front, back)
 
