@@ -1,13 +1,17 @@
-"""Suggestions for misspelled words, and for text that cannot be encoded."""
+"""Suggestions for misspelled words, for text that cannot be encoded, and for memory with gaps."""
 
 from collections.abc import Callable, Iterable
 from functools import wraps
 from typing import ParamSpec, TypeVar
 
-__all__ = ["did_you_mean", "encoded", "hinting", "tell_cure"]
+__all__ = ["NotContiguous", "did_you_mean", "encoded", "hinting", "tell_cure"]
 
 Parameters = ParamSpec("Parameters")
 Result = TypeVar("Result")
+
+
+class NotContiguous(BufferError, ValueError):
+    """A message's memory has gaps. NumPy's arrays raise `ValueError`, memoryviews `BufferError`."""
 
 
 def did_you_mean(word: str, known: Iterable[str], cutoff: float = 0.6) -> str:

@@ -461,13 +461,27 @@ fn view(data: &Bound<'_, PyAny>) -> PyResult<View> {
                 || (error.is_instance_of::<PyValueError>(data.py())
                     && !data.is_instance_of::<PyMemoryView>()) =>
         {
-            let text = format!(
-                "{}; the buffer must be contiguous: send a copy, e.g. bytes(data)",
-                error.value(data.py())
-            );
-            Err(PyBufferError::new_err(text))
+            // In one piece, but with the columns before the rows, as in Fortran. The bytes are sent as they are stored.
+            View::get(data, ffi::PyBUF_ANY_CONTIGUOUS)
+                .map_err(|_| not_contiguous(&error, data.py()))
         }
         other => other,
+    }
+}
+
+/// The error for a buffer with gaps: a `BufferError` and a `ValueError`, because exporters raise either.
+#[cold]
+fn not_contiguous(error: &PyErr, py: Python<'_>) -> PyErr {
+    let text = format!(
+        "{}; the buffer must be contiguous: send a copy, e.g. bytes(data)",
+        error.value(py)
+    );
+    let class = py
+        .import("zeroxide._hints")
+        .and_then(|hints| hints.getattr("NotContiguous"));
+    match class.and_then(|class| class.call1((text,))) {
+        Ok(error) => PyErr::from_value(error),
+        Err(failed) => failed,
     }
 }
 

@@ -1,10 +1,12 @@
 """Undoing binds and connects, and inproc names."""
 
 import errno
+import os
 import shutil
 import socket as system
 import subprocess
 import sys
+import tempfile
 import time
 
 import pytest
@@ -99,6 +101,38 @@ def test_every_connect_to_an_endpoint_is_undone_at_once(zmq, context, endpoint):
     socket.connect(endpoint)
     socket.disconnect(endpoint)
     gone(zmq, socket.disconnect, endpoint)
+
+
+@pytest.mark.parametrize("size", [1, 256, 257, 4096])
+def test_inproc_names_of_every_length(zmq, context, size):
+    one, other = context.socket(zmq.PAIR), context.socket(zmq.PAIR)
+    endpoint = "inproc://" + "x" * size
+    one.bind(endpoint)
+    other.connect(endpoint)
+    one.send(b"x")
+    assert other.recv() == b"x"
+
+
+def test_ipc_at_the_name_of_an_empty_file(zmq, context, directory):
+    """Programs make an empty file to reserve a unique name."""
+    descriptor, path = tempfile.mkstemp(dir=directory)
+    os.close(descriptor)
+    one, other = context.socket(zmq.PAIR), context.socket(zmq.PAIR)
+    one.bind(f"ipc://{path}")
+    other.connect(f"ipc://{path}")
+    one.send(b"x")
+    assert other.recv() == b"x"
+
+
+@pytest.mark.differs("pyzmq removes the file and what is in it")
+def test_ipc_at_the_name_of_a_file_with_content(zmq, context, directory):
+    file = directory / "file"
+    file.write_bytes(b"precious")
+    socket = context.socket(zmq.PAIR)
+    with pytest.raises(zmq.ZMQError) as caught:
+        socket.bind(f"ipc://{file}")
+    assert caught.value.errno == zmq.EADDRINUSE
+    assert file.read_bytes() == b"precious"
 
 
 def test_unbind_at_the_connecting_end_over_inproc(zmq, context):

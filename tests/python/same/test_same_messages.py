@@ -124,6 +124,40 @@ def test_scattered_memory(pipe):
         pipe[0].send(memoryview(b"0123456789")[::2])
 
 
+@pytest.mark.parametrize("copy", [True, False])
+@pytest.mark.parametrize("size", [2, 500], ids=["small", "large"])
+def test_columns_before_rows(zmq, pipe, size, copy):
+    """Arrays whose columns are stored one after the other, as in Fortran, are sent as they are stored."""
+    numpy = pytest.importorskip("numpy")
+    push, pull = pipe
+    stored = numpy.arange(size * 300, dtype="u2").reshape(size, 300)
+    push.send(stored.T, copy=copy)
+    push.send_multipart([stored.T, memoryview(stored.T)], copy=copy)
+    push.send(zmq.Frame(stored.T, copy=copy))
+    for _ in range(4):
+        assert pull.recv() == stored.tobytes()
+
+
+def test_into_columns_before_rows(pipe):
+    numpy = pytest.importorskip("numpy")
+    push, pull = pipe
+    stored = numpy.zeros((2, 3), dtype="u1")
+    push.send(b"abcdef")
+    assert pull.recv_into(stored.T) == 6
+    assert stored.tobytes() == b"abcdef"
+
+
+@pytest.mark.parametrize("copy", [True, False])
+def test_scattered_arrays(zmq, pipe, copy):
+    numpy = pytest.importorskip("numpy")
+    scattered = numpy.zeros((4, 6), dtype="u1")[:, ::2]
+    for call in (pipe[0].send, zmq.Frame):
+        with pytest.raises((ValueError, BufferError)):
+            call(scattered, copy=copy)
+    with pytest.raises(ValueError):
+        zmq.Frame(scattered)
+
+
 @pytest.mark.parametrize("kind", [list, tuple])
 def test_parts_in_a_sequence(pipe, kind):
     push, pull = pipe

@@ -15,8 +15,8 @@ use crate::monitor::{EventKind, MonitorEvent};
 use crate::pipe::{Pipe, PipeConfig};
 use crate::sys::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// The longest name.
-const NAME_MAX: usize = 256;
+/// The longest name, as long as the longest path of a file.
+const NAME_MAX: usize = 4096;
 
 /// With fewer pipe ends that wait, abandoned ones are not looked for.
 const SWEEP_MIN: usize = 64;
@@ -78,9 +78,10 @@ impl MessageTransport for Inproc {
             return Err(super::no_datagrams(socket));
         }
         if name.is_empty() || name.len() > NAME_MAX {
+            let length = name.len();
             return Err(Error::with(
                 ErrorKind::Invalid,
-                format!("an inproc name has 1 to {NAME_MAX} bytes"),
+                format!("an inproc name has 1 to {NAME_MAX} bytes, and this one has {length}"),
             ));
         }
         Ok(())

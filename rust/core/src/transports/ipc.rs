@@ -1,7 +1,7 @@
 //! ipc: Unix domain stream sockets, at a path or (on Linux) under an abstract name.
 //!
 //! Binding never takes an address from another program. An existing socket at the path is tested first, and replaced
-//! only if no program listens there. If several programs bind at once, one wins: they take turns by locking the
+//! only if no program listens there. So is an empty file of this user, which programs make to reserve a unique name. If several programs bind at once, one wins: they take turns by locking the
 //! directory.
 
 use std::fs::{self, DirBuilder, File};
@@ -354,7 +354,7 @@ fn lock_directory(path: &Path) -> Option<Turn> {
     Some(Turn(lock))
 }
 
-/// Removes an unused socket at the path.
+/// Removes an unused socket, or an empty file of this user, at the path.
 ///
 /// # Errors
 /// `AddressInUse` if it is in use, or is another kind of file.
@@ -364,6 +364,9 @@ fn make_way(path: &Path, target: &SockAddr) -> Result<()> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
         Err(error) => return Err(Error::from(error).about(path.display())),
     };
+    if is_placeholder(&found) {
+        return remove_unchanged(path, &found);
+    }
     if !found.file_type().is_socket() {
         return Err(in_use(
             "the file at the path is not a socket; remove it or choose another path",
@@ -375,11 +378,21 @@ fn make_way(path: &Path, target: &SockAddr) -> Result<()> {
     } {
         return Err(in_use("another socket listens there"));
     }
-    match file_id(path) {
-        Ok(now) if now == FileId::of(&found) => {
+    remove_unchanged(path, &found)
+}
+
+/// Whether the file only reserves its name, as those of `mkstemp` do: it is empty and belongs to this user.
+fn is_placeholder(found: &fs::Metadata) -> bool {
+    found.file_type().is_file() && found.len() == 0 && found.uid() == local::own_user()
+}
+
+/// Removes what was found at the path. If another program has changed it since, nothing is removed, and the caller looks
+/// again.
+fn remove_unchanged(path: &Path, found: &fs::Metadata) -> Result<()> {
+    match fs::symlink_metadata(path) {
+        Ok(now) if FileId::of(&now) == FileId::of(found) && now.len() == found.len() => {
             fs::remove_file(path).map_err(|error| cannot_bind(error, &path.display().to_string()))
         }
-        // Another program changed it: check again.
         _ => Ok(()),
     }
 }

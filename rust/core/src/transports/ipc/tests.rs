@@ -150,6 +150,21 @@ fn a_file_that_is_not_a_stream_socket_stays() {
 }
 
 #[test]
+fn an_empty_file_of_this_user_is_replaced() {
+    let scratch = Scratch::new();
+    let path = scratch.file("reserved");
+    fs::write(&path, "").unwrap();
+    let link = scratch.file("link");
+    std::os::unix::fs::symlink(&path, &link).unwrap();
+    assert_eq!(refusal(&link), ErrorKind::AddressInUse);
+    let mut listener = listen(&path).unwrap();
+    drop(connect(&path).unwrap());
+    assert!(listener.accept().is_ok());
+    listener.close();
+    assert_eq!(scratch.names(), ["link"]);
+}
+
+#[test]
 fn only_our_own_path_is_removed() {
     let scratch = Scratch::new();
     let path = scratch.file("socket");
