@@ -145,8 +145,8 @@ def class_of(kind: type) -> str:
 def kinds() -> list[type[enum.Enum]]:
     return [
         kind
-        for kind in vars(constants).values()
-        if isinstance(kind, type) and issubclass(kind, enum.Enum)
+        for name, kind in vars(constants).items()
+        if not name.startswith("_") and isinstance(kind, type) and issubclass(kind, enum.Enum)
     ]
 
 

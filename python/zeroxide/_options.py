@@ -87,6 +87,9 @@ def _install_options() -> frozenset[str]:
             setattr(OptionAttributes, name, attribute)
             setattr(OptionAttributes, name.lower(), attribute)
             names |= {name, name.lower()}
+    # In lower case, it is an attribute with the enum's member.
+    OptionAttributes.TYPE = _Option(SocketOption.TYPE)  # type: ignore[attr-defined]
+    names.add("TYPE")
     return frozenset(names - offered)
 
 

@@ -25,6 +25,9 @@ from ._enums import (
     SocketType,
     WireProtocol,
 )
+from ._enums import (
+    _OptType as _OptType,  # pyzmq's own tests ask for it
+)
 
 IO_THREADS_DFLT = 1
 """The default of the context option ``IO_THREADS``."""

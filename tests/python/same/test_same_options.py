@@ -669,3 +669,27 @@ def test_options_by_the_names_of_the_arguments(zmq, dealer):
     assert dealer.getsockopt(option=zmq.LINGER) == 3
     dealer.set(option=zmq.LINGER, optval=4)
     assert dealer.get(option=zmq.LINGER) == 4
+
+
+def test_options_know_the_type_of_their_value(zmq):
+    """pyzmq's own tests go through the options of a type."""
+    kinds = zmq.constants._OptType
+    for name, kind in [
+        ("ROUTING_ID", "bytes"),
+        ("MAXMSGSIZE", "int64"),
+        ("FD", "fd"),
+        ("LINGER", "int"),
+    ]:
+        assert zmq.SocketOption[name]._opt_type == kinds[kind]
+
+
+def test_the_type_in_upper_case(zmq, dealer):
+    assert dealer.TYPE == dealer.type == zmq.DEALER
+    with pytest.raises(zmq.ZMQError):
+        dealer.TYPE = zmq.PULL
+
+
+def test_options_are_set_in_any_case(dealer):
+    dealer.Linger = 5
+    dealer.rcvTimeO = 6
+    assert (dealer.linger, dealer.rcvtimeo) == (5, 6)
