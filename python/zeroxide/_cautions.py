@@ -18,11 +18,14 @@ _NULL, _PLAIN = SecurityMechanism.NULL, SecurityMechanism.PLAIN
 _plain_was_told = False
 
 
-def warn_of_security(socket: Any, endpoint: str) -> None:
-    """Warns about the settings of `socket` for an endpoint that was just bound or connected."""
-    mechanism = socket.get(MECHANISM)
-    if mechanism == _NULL:
+def warn_of_security(socket: Any, addr: Any) -> None:
+    """Warns about the settings of `socket` for an endpoint that it is about to bind or connect."""
+    if socket.closed:
         return
+    mechanism = socket.get(MECHANISM)
+    if mechanism == _NULL or not isinstance(addr, str | bytes):
+        return
+    endpoint = addr if isinstance(addr, str) else addr.decode("utf-8", "replace")
     if mechanism == _PLAIN:
         _warn_of_plain(endpoint)
     elif not socket.get(CURVE_SERVER):
@@ -47,7 +50,8 @@ def _warn_of_plain(endpoint: str) -> None:
 def _warn_of_keys(socket: Any, endpoint: str) -> None:
     """Warns about a client whose two keys belong to different pairs."""
     public, secret = socket.get(CURVE_PUBLICKEY), socket.get(CURVE_SECRETKEY)
-    if public and curve_public(secret) != public:
+    # Without a secret key, the call itself will fail.
+    if public and secret and curve_public(secret) != public:
         warnings.warn(
             f"{endpoint}: curve_publickey does not belong to curve_secretkey, so no server will "
             "accept this socket. Set both from one curve_keypair(), or leave curve_publickey out",
@@ -66,4 +70,4 @@ def _is_loopback(endpoint: str) -> bool:
     try:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
-        return host == "localhost"
+        return host in ("localhost", "lo")

@@ -341,8 +341,9 @@ class Socket(OptionCalls, TableMessages, Generic[ReturnT_co]):
         Source:
             zmq_bind(3), zmq_tcp(7), zmq_ipc(7), zmq_inproc(7); pyzmq's ``Socket.bind``
         """
+        # Before anything is bound: where warnings are errors, a call that raises has done nothing.
+        warn_of_security(self, addr)
         endpoint = super().bind(addr)
-        warn_of_security(self, endpoint)
         return Attachment(self, "bind", endpoint)
 
     def connect(self, addr: str | bytes) -> Attachment[Self]:  # type: ignore[override]
@@ -373,8 +374,8 @@ class Socket(OptionCalls, TableMessages, Generic[ReturnT_co]):
         Source:
             zmq_connect(3); pyzmq's ``Socket.connect``
         """
+        warn_of_security(self, addr)
         endpoint = super().connect(addr)
-        warn_of_security(self, endpoint)
         return Attachment(self, "connect", endpoint)
 
     def bind_to_random_port(
