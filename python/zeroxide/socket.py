@@ -7,6 +7,7 @@ endpoints and its events. `_option_calls`, `_objects` and `_tables` have further
 import operator
 import warnings
 import weakref
+from errno import ENODEV
 from types import TracebackType
 from typing import (
     TYPE_CHECKING,
@@ -387,17 +388,19 @@ class Socket(OptionCalls, TableMessages, Generic[ReturnT_co]):
     ) -> int:
         """Listens at a free port.
 
+        With a range, it also makes a unique ipc or inproc name: ``inproc://name:12345``.
+
         Args:
             addr: The address without the port: ``tcp://127.0.0.1``, ``tcp://*``.
             min_port: The lowest port to try. With the default range the system chooses.
-            max_port: The port above the highest one to try.
+            max_port: The port above the highest one to try. Ports above 65535 are not tried.
             max_tries: How many random ports of the range to try.
 
         Returns:
             The port.
 
         Raises:
-            ValueError: `addr` is not of tcp, or a port is out of range.
+            ValueError: A port is out of range, or `addr` has no ports and the range is the default.
             ZMQBindError: None of the ports tried is free.
             ZMQError: As in `bind`.
 
@@ -411,20 +414,30 @@ class Socket(OptionCalls, TableMessages, Generic[ReturnT_co]):
         """
         import re
 
-        if not re.match(r"tcp://(?!(?:[\d.*]+|localhost):\d+$)", str(addr)):
-            raise ValueError(
+        if re.fullmatch(r"tcp://(?:[\d.*]+|localhost):\d+", str(addr)):
+            # As bind would, which first asks for the addresses of a host with this name.
+            raise ZMQError(
+                ENODEV,
                 "bind_to_random_port takes a tcp address without a port such as"
-                f" 'tcp://127.0.0.1', not {_checks.shown(addr)}"
+                f" 'tcp://127.0.0.1', not {_checks.shown(addr)}",
             )
         if (min_port, max_port) == (49152, 65536):
             self.bind(f"{addr}:*")
-            return int(self.last_endpoint.decode().rpartition(":")[2])
+            endpoint = self.last_endpoint.decode()
+            port_text = endpoint.rpartition(":")[2]
+            if not port_text.isdecimal():
+                self.unbind(endpoint)
+                raise ValueError(
+                    f"{addr} has no ports that the system could choose; pass min_port and max_port"
+                    " for a name with a random number"
+                )
+            return int(port_text)
         import random
 
         _checks.whole("min_port", min_port, beyond=2**16)
-        _checks.whole("max_port", max_port, least=min_port + 1, beyond=2**16 + 1)
+        _checks.whole("max_port", max_port, least=min_port + 1)
         for _ in range(_checks.whole("max_tries", max_tries)):
-            port = random.randrange(min_port, max_port)
+            port = random.randrange(min_port, min(max_port, 2**16))
             try:
                 self.bind(f"{addr}:{port}")
             except ZMQError as error:

@@ -34,8 +34,9 @@ ROWS = {
     "socket.password_client(b'u', 'p')": "username takes text, not b'u'",
     "socket.secure_server(b'k' * 32, 5)": "a list of keys is expected, a dict {key: name}, a folder,"
     " or '*', not 5",
-    "socket.bind_to_random_port('inproc://a')": "bind_to_random_port takes a tcp address without a"
-    " port such as 'tcp://127.0.0.1', not 'inproc://a'",
+    "socket.bind_to_random_port('inproc://a')": "inproc://a has no ports that the system could"
+    " choose; pass min_port and max_port for a name with a random number",
+    "socket.bind_to_random_port('tcp://*', 70000, 80000)": "min_port must be below 65536, not 70000",
     "socket.bind_to_random_port('tcp://*', 5, 5)": "max_port must be at least 6, not 5",
     "socket.send_serialized(1, 'x')": "serialize takes a function that makes a list of parts,"
     " not 'x'",

@@ -219,6 +219,37 @@ def test_random_port_without_an_address(zmq, context):
         pull.bind_to_random_port("tcp://nonsense.invalid")
 
 
+@pytest.mark.parametrize(
+    "addr", ["tcp://127.0.0.1:5555", "rand://*", "tcp://*:5", "", "tcp://nonsense.invalid"]
+)
+@pytest.mark.parametrize("ports", [(), (20000, 30000)], ids=["default", "range"])
+def test_random_port_of_a_bad_address(zmq, context, addr, ports):
+    with context.socket(zmq.PULL) as pull, pytest.raises(zmq.ZMQError):
+        pull.bind_to_random_port(addr, *ports)
+
+
+@pytest.mark.parametrize("transport", ["inproc", "ipc"])
+def test_names_with_a_random_number(zmq, context, directory, transport):
+    addr = "inproc://name" if transport == "inproc" else f"ipc://{directory}/name"
+    with context.socket(zmq.PULL) as pull, context.socket(zmq.PUSH) as push:
+        port = pull.bind_to_random_port(addr, min_port=12345)
+        assert 12345 <= port < 65536
+        push.connect(f"{addr}:{port}")
+        push.send(b"x")
+        assert pull.recv() == b"x"
+
+
+def test_names_have_no_ports_that_the_system_chooses(zmq, context):
+    with context.socket(zmq.PULL) as pull, pytest.raises(ValueError):
+        pull.bind_to_random_port("inproc://name")
+
+
+def test_random_port_in_a_range_that_is_too_long(zmq, context):
+    with context.socket(zmq.PULL) as pull:
+        port = pull.bind_to_random_port("tcp://127.0.0.1", 60000, 65540)
+        assert 60000 <= port < 65540
+
+
 def test_same_endpoint_again(zmq, context, sockets):
     """Two connections to one peer count twice."""
     pull = sockets.bound(zmq.PULL)
