@@ -132,7 +132,8 @@ class Socket(OptionCalls, TableMessages, Generic[ReturnT_co]):
         zmq_socket(3); pyzmq's ``Socket``
     """
 
-    context: "Context[Any]"
+    # A value of the class, so that `dir` and test doubles (`Mock(spec=Socket)`) know the name.
+    context: "Context[Any]" = cast("Context[Any]", None)
     """The context that made the socket."""
     type: SocketType
     """The socket's type; a plain number if an extension module has added the type."""

@@ -6,6 +6,7 @@ import gc
 import pickle
 import threading
 import warnings
+from unittest import mock
 
 import pytest
 
@@ -248,6 +249,14 @@ def test_random_port_in_a_range_that_is_too_long(zmq, context):
     with context.socket(zmq.PULL) as pull:
         port = pull.bind_to_random_port("tcp://127.0.0.1", 60000, 65540)
         assert 60000 <= port < 65540
+
+
+def test_the_class_has_what_sockets_have(zmq):
+    """Test doubles are made from the class."""
+    assert mock.Mock(spec=zmq.Socket).context
+    assert mock.create_autospec(zmq.Socket)().context.socket
+    with mock.patch.object(zmq.Socket, "context"):
+        pass
 
 
 def test_same_endpoint_again(zmq, context, sockets):
