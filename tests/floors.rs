@@ -127,6 +127,7 @@ const PYTHON: &[&[&str]] = &[
         "_typed",
         "_cautions",
         "_observing",
+        "_overridden",
     ],
     &["_tracker", "events", "as_zmq"],
     &["_pickles", "_both"],

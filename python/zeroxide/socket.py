@@ -28,6 +28,7 @@ from ._exports import exports_only
 from ._native import SocketContext
 from ._option_calls import OptionCalls
 from ._options import HIDDEN
+from ._overridden import redirect
 from ._tables import TableMessages
 from ._typing import ReturnT_co
 from .constants import (
@@ -177,6 +178,10 @@ class Socket(OptionCalls, TableMessages, Generic[ReturnT_co]):
             attributes["type"] = number
 
     # ---- life -----------------------------------------------------------------------
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        redirect(cls)
 
     @classmethod
     def shadow(cls, address: "Socket[Any] | int") -> Self:

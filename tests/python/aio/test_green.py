@@ -498,3 +498,26 @@ def test_send_batch_takes_no_more_than_there_is_room_for(zmq, context):
         received += pull.recv_batch()
     assert received == taken
     assert push.send_batch(b"x" for _ in range(5)) == 5
+
+
+def test_calls_go_through_overridden_send_and_recv(zmq, green):
+    class Reversing(green.Socket):
+        def send(self, data, *args, **kwargs):
+            return super().send(data[::-1], *args, **kwargs)
+
+        def recv(self, *args, **kwargs):
+            return super().recv(*args, **kwargs)[::-1]
+
+    with (
+        green.Context() as context,
+        Reversing(context, zmq.PULL) as pull,
+        Reversing(context, zmq.PUSH) as push,
+    ):
+        pull.bind("inproc://overridden")
+        push.connect("inproc://overridden")
+        waiting = gevent.spawn(pull.recv_multipart)
+        push.send_multipart([b"ab", b"cd"])
+        assert waiting.get() == [b"ab", b"cd"]
+        push.send_multipart([b"ab", b"cd"])
+        assert pull.recv() == b"ab"
+        assert zmq.Socket.recv(pull) == b"dc"

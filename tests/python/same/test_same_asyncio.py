@@ -471,3 +471,22 @@ def test_io_loop_is_deprecated(zmq, aio, context, run):
             aio.Socket(pull, io_loop=loop)
 
     run(main())
+
+
+def test_multipart_calls_of_an_overridden_recv(zmq, part, run):
+    """Asynchronous sockets do not receive parts by `recv`, in either library."""
+    aio = part("asyncio")
+
+    class Reversing(aio.Socket):
+        async def recv(self, *args, **kwargs):
+            return (await super().recv(*args, **kwargs))[::-1]
+
+    async def program():
+        with aio.Context() as context, context.socket(zmq.PUSH) as push:
+            push.bind("inproc://overridden")
+            with Reversing(context, zmq.PULL) as pull:
+                pull.connect("inproc://overridden")
+                await push.send_multipart([b"ab", b"cd"])
+                assert await pull.recv_multipart() == [b"ab", b"cd"]
+
+    run(program())

@@ -503,3 +503,102 @@ def test_messages_sent_before_an_incompatible_type_binds_the_name(zmq, context):
     publisher.bind("inproc://name")
     push.send(b"behind", zmq.DONTWAIT)
     assert push.poll(0, zmq.POLLOUT)
+
+
+# ---- subclasses that override send or recv -------------------------------------------
+
+
+@pytest.fixture
+def reversing(zmq):
+    """A class whose messages are reversed on their way, as others are encrypted."""
+
+    class Reversing(zmq.Socket):
+        def send(self, data, *args, **kwargs):
+            return super().send(bytes(data)[::-1], *args, **kwargs)
+
+        def mixed_in(self, data, *args, **kwargs):
+            return zmq.Socket.send(self, bytes(data)[::-1], *args, **kwargs)
+
+        def recv(self, *args, **kwargs):
+            body = super().recv(*args, **kwargs)
+            return body[::-1] if isinstance(body, bytes) else type(body)(body.bytes[::-1])
+
+    return Reversing
+
+
+SENDING = {
+    "send": (b"ab", [b"ba"]),
+    "send_multipart": ([b"ab", b"cd"], [b"ba", b"dc"]),
+    "send_string": ("ab", [b"ba"]),
+    "send_json": (12, [b"21"]),
+}
+
+
+@pytest.mark.parametrize("call", SENDING)
+@pytest.mark.parametrize("derived", ["class", "subclass", "mixin"])
+def test_calls_go_through_an_overridden_send(zmq, sockets, reversing, call, derived):
+    kind = reversing
+    if derived == "subclass":
+        kind = type("Derived", (reversing,), {"other": 5})
+    elif derived == "mixin":
+        mixin = type("Mixin", (), {"send": reversing.__dict__["mixed_in"]})
+        kind = type("Derived", (mixin, zmq.Socket), {})
+    pull = sockets.bound(zmq.PULL, "inproc")
+    given, arrives = SENDING[call]
+    with kind(sockets.context, zmq.PUSH) as push:
+        push.connect(pull.last_endpoint.decode())
+        getattr(push, call)(given)
+        assert pull.recv_multipart() == arrives
+        push.send_serialized([b"ab", b"cd"], list)
+        assert pull.recv_multipart() == [b"ba", b"dc"]
+
+
+def test_calls_go_through_an_overridden_recv(zmq, sockets, reversing):
+    push = sockets.bound(zmq.PUSH, "inproc")
+    with reversing(sockets.context, zmq.PULL) as pull:
+        pull.rcvtimeo = 20_000
+        pull.connect(push.last_endpoint.decode())
+        for body in (b"ab", b"ab", b"21"):
+            push.send(body)
+        assert pull.recv() == b"ba"
+        assert pull.recv_string() == "ba"
+        assert pull.recv_json() == 12
+        for _ in range(3):
+            push.send_multipart([b"ab", b"cd"])
+        assert pull.recv_multipart() == [b"ba", b"dc"]
+        assert [frame.bytes for frame in pull.recv_multipart(copy=False)] == [b"ba", b"dc"]
+        assert pull.recv_serialized(list) == [b"ba", b"dc"]
+        with pytest.raises(zmq.Again):
+            pull.recv_multipart(zmq.NOBLOCK)
+
+
+def test_an_overridden_multipart_call_stays(zmq, sockets, reversing):
+    class Counting(reversing):
+        count = 0
+
+        def recv_multipart(self, *args, **kwargs):
+            self.__dict__["count"] = self.count + 1
+            return super().recv_multipart(*args, **kwargs)
+
+    class Derived(Counting):
+        def recv(self, *args, **kwargs):
+            return super().recv(*args, **kwargs)
+
+    push = sockets.bound(zmq.PUSH, "inproc")
+    with Derived(sockets.context, zmq.PULL) as pull:
+        pull.connect(push.last_endpoint.decode())
+        push.send_multipart([b"ab", b"cd"])
+        assert pull.recv_multipart() == [b"ba", b"dc"]
+        assert pull.count == 1
+
+
+def test_nothing_is_sent_of_a_message_with_a_wrong_part(zmq, sockets, reversing):
+    pull = sockets.bound(zmq.PULL, "inproc")
+    with reversing(sockets.context, zmq.PUSH) as push:
+        push.connect(pull.last_endpoint.decode())
+        with pytest.raises(TypeError, match="Frame 1"):
+            push.send_multipart([b"ab", "text"])
+        with pytest.raises(IndexError):
+            push.send_multipart([])
+        push.send_multipart([b"ef"])
+        assert pull.recv_multipart() == [b"fe"]
