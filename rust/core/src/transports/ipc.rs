@@ -1,8 +1,8 @@
 //! ipc: Unix domain stream sockets, at a path or (on Linux) under an abstract name.
 //!
 //! Binding never takes an address from another program. An existing socket at the path is tested first, and replaced
-//! only if no program listens there. So is an empty file of this user, which programs make to reserve a unique name. If several programs bind at once, one wins: they take turns by locking the
-//! directory.
+//! only if no program listens there. So is an empty file of this user, which programs make to reserve a unique name. If
+//! several programs bind at once, one wins: they take turns by locking the directory.
 
 use std::fs::{self, DirBuilder, File};
 use std::hash::{BuildHasher, Hasher, RandomState};
