@@ -577,3 +577,27 @@ def test_asyncio_closing_releases_the_connection(collector):
             await asyncio.to_thread(eventually, lambda: descriptors() <= before + 30)
 
     asyncio.run(main())
+
+
+def test_no_batch_is_without_rows(collector, client, directory):
+    """The requested part of a stored batch may have no row of the topics."""
+    pytest.importorskip("pyarrow")
+    rows = [{"value": b"%d" % n, "topic": "a" if n < 10 else "b"} for n in range(20)]
+    with Producer(collector.endpoint, name="p") as producer:
+        producer.send_batch(rows)
+    with pipeline.FilesLog(str(directory / "log")) as files:
+        for read in (client.fetch, client.fetch_tables, files.fetch):
+            assert [batch.num_rows for batch in read(12, 20, topics=["a"])] == []
+            assert [batch.num_rows for batch in read(0, 12, topics=["b"])] == [2]
+    with client.follow("a", start=12, timeout_s=0) as follower:
+        assert list(follower.batches()) == []
+        assert follower.position == 20
+
+    async def follow():
+        async with (
+            pipeline.AsyncClient(collector.endpoint) as client,
+            client.follow("a", start=12, timeout_s=0) as follower,
+        ):
+            return [table async for table in follower.tables()]
+
+    assert asyncio.run(follow()) == []

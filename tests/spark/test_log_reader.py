@@ -324,10 +324,15 @@ class TestBatches:
         assert (at(newest), at(newest, B)) == (100, 7)
         assert at(newest) + at(newest, B) - at(end) - at(end, B) == 97
 
-    def test_topics(self):
-        reader = stream(Opener(a=Log(latest=40)), startingOffsets="earliest", subscribe="t1")
+    @pytest.mark.parametrize("frame", [7, 1])
+    def test_topics(self, frame):
+        """Also if stored batches, or their parts in the range, have no row of the topics."""
+        log = Log(latest=40, frame=frame)
+        reader = stream(Opener(a=log), startingOffsets="earliest", subscribe="t1")
         _, rows = run(reader, reader.initialOffset())
         assert offsets_of(rows) == list(range(1, 40, 2))
+        reader = stream(Opener(a=log), startingOffsets="earliest", subscribe="t2")
+        assert run(reader, reader.initialOffset())[1] == []
 
     def test_pieces(self):
         def count(**given):

@@ -400,7 +400,8 @@ class AsyncFollower(FollowerBase):
                 return
             table, end = found
             self._pass(end)
-            yield table
+            if table.num_rows:
+                yield table
 
     async def batches(self) -> "AsyncIterator[pyarrow.RecordBatch]":
         """Reads the rows in batches of pyarrow instead; see `tables`.

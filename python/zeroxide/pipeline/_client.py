@@ -15,7 +15,7 @@ from bisect import bisect_left
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from operator import itemgetter
+from operator import attrgetter, itemgetter
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from .. import _checks, _native, _observing
@@ -36,6 +36,8 @@ __all__ = ["Client", "Info", "Published"]
 _FollowerT = TypeVar("_FollowerT", bound=Follower)
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+_num_rows = attrgetter("num_rows")
 
 
 @dataclass(frozen=True)
@@ -356,7 +358,7 @@ class Client(_native.Client, Closing):
         for argument, value in (("log_id", log_id), ("generation", generation)):
             if value is not None:
                 _checks.name(argument, value, "what Client.info() returned")
-        return self._fetch(
+        tables = self._fetch(
             start,
             end,
             topics=_checks.topics("topics", topics),
@@ -367,6 +369,8 @@ class Client(_native.Client, Closing):
             headers=_checks.flag("headers", headers),
             frames=_checks.flag("frames", frames),
         )
+        # Of a stored batch, the part in the range may have no row of the topics.
+        return filter(_num_rows, tables)
 
     def follow(
         self,

@@ -184,7 +184,8 @@ class FilesLog(Closing):
             try:
                 for table in self._tables(segment, start, behind, max_bytes, wanted):
                     for batch in table.batches():
-                        yield pa.record_batch(batch)
+                        if batch.num_rows:
+                            yield pa.record_batch(batch)
             finally:
                 segment.close()
             start = behind

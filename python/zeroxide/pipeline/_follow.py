@@ -262,7 +262,8 @@ class Follower(FollowerBase, Closing):
                 return
             table, end = found
             self._pass(end)
-            yield table
+            if table.num_rows:
+                yield table
 
     def batches(self) -> "Iterator[pyarrow.RecordBatch]":
         """Reads the rows in batches of pyarrow instead; see `tables`.

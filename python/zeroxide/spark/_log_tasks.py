@@ -78,7 +78,9 @@ class RangeReader:
                         generation=dict(task.piece.marks).get(task.next),
                     )
                     for batch in task.explained(fetched):
-                        yield task.take(batch)
+                        # Of a stored batch, the part in the range may have no row of the topics.
+                        if batch.num_rows:
+                            yield task.take(batch)
                     task.finish()
             except DataLoss as error:
                 if options.fail_on_data_loss:
