@@ -95,6 +95,28 @@ class TestCollectorsComeAndGo:
         b.away, b.latest = False, 12
         assert offsets_of(run(reader, end)[1]) == [10, 11]
 
+    @pytest.mark.parametrize("names", [("a", "b"), ("b", "a")])
+    def test_the_previous_and_the_present_address_of_a_log(self, names):
+        log = Log(latest=10)
+        start = self.begun("a", a=log)
+        logs = Opener(a=Log(away=True), b=log)
+        reader = stream(logs, *names, collector_graceMs=60_000)
+        for latest in (20, 30):
+            log.latest = latest
+            start, rows = run(reader, start)
+            assert offsets_of(rows) == list(range(latest - 10, latest))
+            assert list(start["collectors"]) == [B]
+
+    @pytest.mark.parametrize("names", [(A, B), (B, A)])
+    def test_a_checkpoint_that_has_a_log_twice(self, names):
+        positions = {
+            A: {"log": "a1", "offset": 10, "partition": 0},
+            B: {"log": "a1", "offset": 20, "partition": 0},
+        }
+        start = {"version": 1, "collectors": {name: positions[name] for name in names}}
+        reader = stream(Opener(a=Log(away=True), b=Log(latest=25)), "b")
+        assert offsets_of(run(reader, start)[1]) == list(range(20, 25))
+
     def test_one_collector_under_two_names(self):
         log = Log(latest=10)
         reader = stream(Opener(a=log, b=log), "a", "b")

@@ -80,7 +80,7 @@ def dump(offsets: Mapping[str, Position]) -> dict[str, Any]:
 
 
 def load(kept: Mapping[str, Any]) -> Offsets:
-    """Parses the output of `dump`."""
+    """Parses the output of `dump`: one position for each log."""
     version = kept.get("version")
     if version != VERSION:
         raise ValueError(
@@ -89,16 +89,25 @@ def load(kept: Mapping[str, Any]) -> Offsets:
             if isinstance(version, int)
             else f"these are not offsets of the format zeromq: {str(kept)[:200]}"
         )
-    return {
-        name: Position(
+    found: Offsets = {}
+    names: dict[str, str] = {}
+    for name, entry in kept["collectors"].items():
+        position = Position(
             entry["log"],
             entry["offset"],
             entry["partition"],
             entry.get("from"),
             entry.get("generation"),
         )
-        for name, entry in kept["collectors"].items()
-    }
+        # Old versions kept a log twice, under its previous and its present address.
+        other = names.get(position.log)
+        if other is not None:
+            if position.offset < found[other].offset:
+                continue
+            del found[other]
+        found[name] = position
+        names[position.log] = name
+    return found
 
 
 def ranges(start: Offsets, end: Offsets) -> list[Range]:

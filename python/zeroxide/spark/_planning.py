@@ -31,21 +31,15 @@ def present(infos: Mapping[str, Info | None]) -> dict[str, Info]:
 def newest(start: Offsets, infos: Mapping[str, Info | None], keep: bool) -> Offsets:
     """The ends of all logs, checked against the query's positions."""
     by_log = {position.log: position for position in start.values()}
-    serving: dict[str, str] = {}
-    for name, info in present(infos).items():
-        if info.log_id in serving:
-            raise ValueError(
-                f"option 'endpoint' has one collector twice: {serving[info.log_id]} and {name} are"
-                f" both log {info.log_id}"
-            )
-        serving[info.log_id] = name
+    serving = _serving(present(infos))
     numbers = [position.partition for position in start.values()]
     free = max(numbers, default=-1) + 1
     end: Offsets = {}
     for name, there in infos.items():
         old = start.get(name)
         if there is None:
-            if old is not None:
+            # Its log may have moved to another of the addresses.
+            if old is not None and old.log not in serving:
                 end[name] = old
             continue
         info = there
@@ -72,6 +66,19 @@ def newest(start: Offsets, infos: Mapping[str, Info | None], keep: bool) -> Offs
         else:
             _refuse(_loss.removed(name, position.log, position.offset), keep)
     return end
+
+
+def _serving(infos: Mapping[str, Info]) -> dict[str, str]:
+    """The names of the collectors by their logs, each of which must be there once."""
+    serving: dict[str, str] = {}
+    for name, info in infos.items():
+        if info.log_id in serving:
+            raise ValueError(
+                f"option 'endpoint' or 'collector.dir' has one collector twice:"
+                f" {serving[info.log_id]} and {name} are both log {info.log_id}"
+            )
+        serving[info.log_id] = name
+    return serving
 
 
 def _at_end(info: Info, partition: int, begin: int | None = None) -> Position:
