@@ -3,10 +3,11 @@
 import json
 
 import pytest
-from logs import SECOND, A, B, Log, Opener, at, offsets_of, read_all, run, stream
+from logs import SECOND, A, B, Log, Opener, at, columns, offsets_of, options, read_all, run, stream
 from pyspark.sql import datasource
 
 from zeroxide.pipeline import CollectorGone, DataLoss, Refused
+from zeroxide.spark._log_reader import LogBatchReader
 
 limits = pytest.importorskip("pyspark.sql.streaming.datasource", reason="needs Spark 4.2")
 
@@ -119,9 +120,15 @@ class TestCollectorsComeAndGo:
 
     def test_one_collector_under_two_names(self):
         log = Log(latest=10)
-        reader = stream(Opener(a=log, b=log), "a", "b")
+        logs = Opener(a=log, b=log)
+        start = self.begun("a", a=log)
         with pytest.raises(ValueError, match="are both log a1"):
-            reader.latestOffset(reader.initialOffset(), ALL)
+            stream(logs, "a", "b").latestOffset(start, ALL)
+        with pytest.raises(ValueError, match="are both log a1"):
+            stream(logs, "a", "b").initialOffset()
+        batch = LogBatchReader(options("a", "b", streaming=False), columns(), logs)
+        with pytest.raises(ValueError, match="are both log a1"):
+            batch.partitions()
 
 
 class TestRefusals:

@@ -120,6 +120,7 @@ def resolve(
     keep: bool,
 ) -> dict[str, int]:
     """The offset of each collector for the value of an option."""
+    _serving(infos)
     if timestamp is not None:
         found = {name: collectors.offset_at(name, timestamp) for name in infos}
         return {
