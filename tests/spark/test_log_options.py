@@ -94,6 +94,16 @@ def test_a_batch_takes_the_options_of_a_stream():
     assert parse(streaming=False, maxOffsetsPerTrigger="5", consumerGroup="g")
 
 
+def test_filters_are_for_a_frame_that_is_used_once():
+    options = {"endpoint": "tcp://a:1"}
+    for value in ("true", "twice"):
+        with pytest.raises(ValueError, match=r"would miss rows without an error.*'once'"):
+            LogReadOptions.parse(options | {"filterPushdown": value}, streaming=False)
+    for value, parsed in (("Once", "once"), ("false", None)):
+        read = LogReadOptions.parse(options | {"filterPushdown": value}, streaming=False)
+        assert read.filter_pushdown == parsed
+
+
 @pytest.mark.parametrize(
     ("given", "said"),
     [

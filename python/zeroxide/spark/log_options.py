@@ -47,8 +47,11 @@ Fetching the rows
     ``collector.openToNetwork`` embedded: binds addresses that other machines reach without a key
     ``zmq.curve_serverkey``, ``zmq.curve_publickey``, ``zmq.curve_secretkey``
                                keys as ``env:NAME`` or ``file:PATH``, read where they are used
-    ``filterPushdown``         batches: filters on offset, partition, topic and receive_time reduce
-                               what is read; needs ``spark.sql.python.filterPushdown.enabled=true``
+    ``filterPushdown``         batches: ``once``: filters on offset, partition, topic and
+                               receive_time reduce what is read. **load() again for each query**:
+                               a DataFrame or view that is used twice returns wrong rows, because
+                               Spark keeps the filters of one use for the others. Needs
+                               ``spark.sql.python.filterPushdown.enabled=true``
 """
 
 import json
@@ -108,6 +111,9 @@ EMBEDDED_ONLY = (
     "openToNetwork",
 )
 
+# The value of `filterPushdown`, which promises that the DataFrame is used once.
+ONCE = "once"
+
 UNITS_MS = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000}
 
 CURVE_KEYS = ("curve_serverkey", "curve_publickey", "curve_secretkey")
@@ -159,7 +165,7 @@ class LogReadOptions:
     grace_ms: int
     embedded: Embedded | None
     keys: tuple[tuple[str, str], ...]
-    filter_pushdown: bool
+    filter_pushdown: str | None  # `once`, or another value that is refused
 
     @classmethod
     def parse(cls, options: Mapping[str, str], *, streaming: bool) -> "LogReadOptions":
@@ -215,7 +221,7 @@ class LogReadOptions:
             grace_ms=given.number("collector.graceMs", 60_000, least=0),
             embedded=embedded,
             keys=given.keys(),
-            filter_pushdown=given.flag("filterPushdown"),
+            filter_pushdown=given.pushdown(),
         )
         given.finish()
         read._check(streaming)
@@ -237,12 +243,18 @@ class LogReadOptions:
                     "options 'endingOffsets' and 'endingTimestamp' are for spark.read: a stream does"
                     " not end; with trigger(availableNow=True), it ends at the latest row"
                 )
-            if self.filter_pushdown:
+            if self.filter_pushdown is not None:
                 raise ValueError(
                     "option 'filterPushdown' is for spark.read: Spark passes no filters to streams."
                     " Option 'subscribe' lets the collector filter topics"
                 )
         else:
+            if self.filter_pushdown not in (None, ONCE):
+                raise ValueError(
+                    f"option 'filterPushdown' is {self.filter_pushdown!r}, but Spark keeps the"
+                    " filters of the first use of a DataFrame or view, and later uses would miss"
+                    " rows without an error. Set 'once', and call load() again for each use"
+                )
             if self.starting == LATEST and self.starting_timestamp is None:
                 raise ValueError(
                     "option 'startingOffsets' is 'latest', and a batch that begins there is empty"
@@ -392,6 +404,10 @@ class _LogGiven(_Given):
 
         expected = "milliseconds since 1970, or a time like 2026-01-31T12:00:00Z"
         return self._read(name, expected, read, default=None)
+
+    def pushdown(self) -> str | None:
+        value = (self.text("filterPushdown") or "false").lower()
+        return None if value == "false" else value
 
     def hours(self, name: str) -> float | None:
         def read(text: str) -> float | None:

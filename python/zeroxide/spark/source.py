@@ -75,7 +75,7 @@ class ZeroMQDataSource(DataSource):
             return LiveReader(live, schema)
         options = LogReadOptions.parse(self.options, streaming=False)
         check_readable(schema, self._columns())
-        if options.filter_pushdown:
+        if options.filter_pushdown is not None:
             return PushdownReader(options, schema)
         return LogBatchReader(options, schema)
 
