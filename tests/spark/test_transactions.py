@@ -171,13 +171,26 @@ def test_an_older_batch_is_an_error(collector, task, make):
     write.publish([Staged("q", 0, 0, 5, 1, 0)])
 
 
-def test_a_replayed_batch_with_other_rows_warns(collector, task, caplog):
-    for values in (["a", "b"], ["a", "b"]):
-        stream_writer().commit([stream_writer().write(iter([batch(value=values)]))], 0)
-    assert "had been published before with" not in caplog.text
-    stream_writer().commit([stream_writer().write(iter([batch(value=["a"])]))], 0)
-    assert "with 2 rows, and has 1 now" in caplog.text
+@pytest.mark.parametrize("make", [stream_writer, lambda: writer(queryName="q", batchId="0")])
+@pytest.mark.parametrize("values", [["a"], ["a", "b", "c"]])
+def test_a_replayed_batch_with_another_number_of_rows(collector, task, make, values):
+    for _ in range(2):
+        write = make()
+        write.publish([write.write(iter([batch(value=["a", "b"])]))])
+    write = make()
+    message = write.write(iter([batch(value=values)]))
+    with pytest.raises(RuntimeError, match=rf"with 2 rows, and has {len(values)} now.*checkpoint"):
+        write.publish([message])
     assert collector.values() == [b"a", b"b"]
+
+
+def test_the_same_rows_in_other_arrow_batches(collector, task, caplog):
+    """The number of rows of the log is that of batches, so a repetition may have another one."""
+    one, two = batch(value=["a"]), batch(value=["b"])
+    for batches in ([one, two], [pa.concat_batches([one, two])]):
+        write = stream_writer(frame="arrow")
+        write.commit([write.write(iter(batches))], 0)
+    assert "with 2 rows, and has 1 now" in caplog.text
 
 
 def test_a_part_that_is_refused_temporarily(collector, task, monkeypatch):

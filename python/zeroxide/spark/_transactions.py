@@ -153,14 +153,19 @@ class _Stager(Writer):
                 " the new query another name"
             )
         if already and end - first != rows:
-            log.warning(
-                "zeromq: batch %d of %s had been published before with %d rows, and has %d now:"
-                " those of the first time stay",
-                batch,
-                query,
-                end - first,
-                rows,
+            text = (
+                f"batch {batch} of query {query} had been published before with {end - first} rows,"
+                f" and has {rows} now: those of the first time stay"
             )
+            # Rows of the log that are whole Arrow batches may have other borders with the same rows.
+            if self.options.frame != "arrow":
+                raise RuntimeError(
+                    f"{text}, and nothing of this batch was written, as rows could be missing. The"
+                    " checkpoint may have lost its newest entries, or the query does not return"
+                    " the same rows again. Restore the checkpoint, or give the query a new one,"
+                    f" which begins after the rows that collector {self.options.endpoint} has"
+                )
+            log.warning("zeromq: %s", text)
         log.info(
             "zeromq: batch %d of %s %s offsets %d to %d",
             batch,
