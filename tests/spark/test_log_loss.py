@@ -7,6 +7,8 @@ from logs import SECOND, A, B, Log, Opener, at, columns, offsets_of, options, re
 from pyspark.sql import datasource
 
 from zeroxide.pipeline import CollectorGone, DataLoss, Refused
+from zeroxide.spark import _collectors as collectors
+from zeroxide.spark import _log_tasks as log_tasks
 from zeroxide.spark._log_reader import LogBatchReader
 
 limits = pytest.importorskip("pyspark.sql.streaming.datasource", reason="needs Spark 4.2")
@@ -85,6 +87,61 @@ class TestCollectorsComeAndGo:
         lossy = stream(Opener(a=a), failOnDataLoss="false")
         end, _ = run(lossy, start)
         assert list(end["collectors"]) == [A]
+
+    def test_a_pending_batch_of_a_collector_that_was_removed(self, caplog):
+        """It is read if the collector still answers at its previous address."""
+        a, b = Log(latest=10), Log("b1", latest=5)
+        logs = Opener(a=a, b=b)
+        start = stream(logs, "a", "b", startingOffsets="earliest").initialOffset()
+        end, _ = run(stream(logs, "a", "b"), start)
+        for lossy in (False, True):
+            for is_away in (False, True):
+                reader = stream(logs, "a", failOnDataLoss=str(not lossy).lower())
+                b.away = is_away
+                parts = reader.partitions(start, end)
+                if is_away and not lossy:
+                    with pytest.raises(DataLoss, match=r"offset 0 of collector tcp://b:1.*Add it"):
+                        read_all(reader, parts)
+                    continue
+                rows, _ = read_all(reader, parts)
+                assert len(rows) == (10 if is_away else 15)
+        assert "going on without rows" in caplog.text
+
+    def test_the_grace_of_a_task(self, monkeypatch):
+        """No request takes longer than the rest of it."""
+        now = [1000.0]
+        for module in (log_tasks, collectors):
+            monkeypatch.setattr(module.time, "monotonic", lambda: now[0])
+            monkeypatch.setattr(module.time, "sleep", lambda seconds: None)
+        log = Log(latest=10)
+        requests = []
+
+        class Slow(Opener):
+            def __call__(self, options, address, timeout, retries):
+                if log.away:
+                    requests.append((timeout, retries))
+                    now[0] += timeout * (retries + 1)
+                return super().__call__(options, address, timeout, retries)
+
+        for grace, timeout, retries, expected in (
+            (5000, 10_000, 3, [(5, 0)]),
+            (60_000, 10_000, 3, [(10, 3), (10, 1)]),
+            (0, 10_000, 3, [(2, 0)]),
+        ):
+            given = {
+                "collector_graceMs": grace,
+                "fetch.timeoutMs": timeout,
+                "fetch.retries": retries,
+            }
+            reader = stream(Slow(a=log), startingOffsets="earliest", **given)
+            log.away = False
+            start = reader.initialOffset()
+            parts = reader.partitions(start, reader.latestOffset(start, ALL))
+            log.away = True
+            requests.clear()
+            with pytest.raises(CollectorGone, match="did not deliver rows"):
+                read_all(reader, parts)
+            assert requests == expected
 
     def test_an_unlisted_collector_may_be_the_unavailable_one(self):
         a, b = Log(latest=10), Log("b1", latest=10)

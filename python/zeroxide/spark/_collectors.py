@@ -7,6 +7,7 @@ than to read their range, so they wait until the grace has ended.
 
 import errno
 import logging
+import math
 import os
 import time
 from collections.abc import Callable, Iterator
@@ -227,21 +228,22 @@ class Collectors:
             log.warning("zeromq: %s: the position of %r is not noted: %s", name, group, error)
 
     def _ask(self, one: _Known) -> None:
+        asked = time.monotonic()
         try:
             one.info = self._open(one).info()
         except CollectorError as error:
-            self._note_away(one, error)
+            self._note_away(one, error, asked)
         else:
             self._note_back(one)
 
-    def _note_away(self, one: _Known, error: CollectorError) -> None:
+    def _note_away(self, one: _Known, error: CollectorError, asked: float) -> None:
         """Records that a collector cannot answer now; raises errors that are not temporary."""
         if not is_away(error):
             raise error
         self._hang_up(one)
         one.reason = str(error)
         if one.away_since is None:
-            one.away_since = time.monotonic()
+            one.away_since = asked
             log.warning("zeromq: collector %s is away: %s", one.name, error)
 
     def _note_back(self, one: _Known) -> None:
@@ -266,10 +268,11 @@ class Collectors:
     def _insist(self, name: str, request: Callable[[Log], _T]) -> _T:
         one = self._known[name]
         while True:
+            asked = time.monotonic()
             try:
                 found = request(self._open(one))
             except CollectorError as error:
-                self._note_away(one, error)
+                self._note_away(one, error, asked)
             else:
                 self._note_back(one)
                 return found
@@ -296,13 +299,21 @@ KEPT_PER_ADDRESS = 4
 
 
 @contextmanager
-def opened(options: LogReadOptions, address: str, opener: Opener = open_log) -> Iterator[Log]:
-    """A log for one task, which the next task reuses unless an error occurred."""
-    key = (os.getpid(), address, options.timeout_ms, options.retries, options.keys, opener)
-    idle = _idle.setdefault(key, [])
-    current = (
-        idle.pop() if idle else opener(options, address, options.timeout_ms / 1000, options.retries)
-    )
+def opened(
+    options: LogReadOptions, address: str, opener: Opener = open_log, left: float = math.inf
+) -> Iterator[Log]:
+    """A log for one task, which the next task reuses unless an error occurred.
+
+    A request takes no longer than the rest of the grace, in seconds, but may always take as
+    long as those of the driver.
+    """
+    timeout = min(options.timeout_ms / 1000, max(left, DRIVER_TIMEOUT_S))
+    retries = options.retries
+    if left < timeout * (retries + 1):
+        retries = max(int(left / timeout) - 1, 0)
+    key = (os.getpid(), address, timeout, retries, options.keys, opener)
+    idle = _idle.setdefault(key, []) if left >= options.grace_ms / 1000 else []
+    current = idle.pop() if idle else opener(options, address, timeout, retries)
     try:
         yield current
     except BaseException:

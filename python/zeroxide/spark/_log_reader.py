@@ -137,7 +137,11 @@ class LogStreamReader(RangeReader, DataSourceStreamReader):
             self._began = True
             self._note_beginning(found, names)
         return [
-            LogPartition(piece, reach.address(names.get(piece.log, piece.name)))
+            LogPartition(
+                piece,
+                reach.address(names.get(piece.log, piece.name)),
+                is_removed=piece.log not in names and self._is_removed(piece.name),
+            )
             for piece in pieces(found, self.options)
         ]
 
@@ -201,6 +205,10 @@ class LogStreamReader(RangeReader, DataSourceStreamReader):
             return {piece.log: piece.name for piece in found}
         infos = present(self._reach().look())
         return {info.log_id: name for name, info in infos.items()}
+
+    def _is_removed(self, name: str) -> bool:
+        """Whether a log that no listed collector has is not that of an unavailable one."""
+        return name not in self.options.endpoints and None not in self._reach().look().values()
 
     def _note_beginning(self, found: Iterable[Range], names: Mapping[str, str]) -> None:
         """Records a position in runs that end after a batch or two, which otherwise never would.

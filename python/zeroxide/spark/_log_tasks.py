@@ -35,10 +35,12 @@ PAUSE_S = 0.1
 class LogPartition(InputPartition):
     """One range of one log, read by one task."""
 
-    def __init__(self, piece: Range, address: str) -> None:
+    def __init__(self, piece: Range, address: str, *, is_removed: bool = False) -> None:
         super().__init__(piece)
         self.piece = piece
         self.address = address
+        # Whether no collector of the option has this log, although all of them answer.
+        self.is_removed = is_removed
 
 
 class RangeReader:
@@ -62,10 +64,12 @@ class RangeReader:
         piece, options = partition.piece, self.options
         task = _Task(piece, whole=not self.topics)
         away_since: float | None = None
+        grace = options.grace_ms / 1000
         while not task.done:
-            reached = task.next
+            asked = time.monotonic()
+            left = grace if away_since is None else grace - (asked - away_since)
             try:
-                with opened(options, partition.address, self.opener) as source:
+                with opened(options, partition.address, self.opener, left) as source:
                     task.check(source.info())
                     fetched = source.fetch(
                         task.next,
@@ -81,6 +85,7 @@ class RangeReader:
                         # Of a stored batch, the part in the range may have no row of the topics.
                         if batch.num_rows:
                             yield task.take(batch)
+                        asked, away_since = time.monotonic(), None
                     task.finish()
             except DataLoss as error:
                 if options.fail_on_data_loss:
@@ -89,10 +94,15 @@ class RangeReader:
             except CollectorError as error:
                 if not is_away(error):
                     raise
-                if task.next > reached:
-                    away_since = None
-                away_since = away_since or time.monotonic()
-                if time.monotonic() - away_since >= options.grace_ms / 1000:
+                if away_since is None:
+                    away_since = asked
+                if time.monotonic() - away_since >= grace:
+                    if partition.is_removed:
+                        loss = _loss.removed(piece.name, piece.log, task.next)
+                        if options.fail_on_data_loss:
+                            raise loss from error
+                        task.go_on(loss)
+                        continue
                     raise CollectorGone(
                         f"collector {piece.name} did not deliver rows [{task.next}, {piece.end})"
                         f" within option 'collector.graceMs' ({options.grace_ms} ms): {error}",
