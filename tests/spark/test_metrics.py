@@ -54,6 +54,14 @@ def test_several_sources_and_those_of_others():
     assert measure(progress(other, source(None, None))) is None
 
 
+@pytest.mark.parametrize("order", [1, -1])
+def test_a_collector_in_two_sources(order):
+    behind, ahead = source(offsets(a=10), offsets(a=30)), source(offsets(a=30), offsets(a=30))
+    metrics = measure(progress(*[behind, ahead][::order]))
+    assert (metrics.lag, metrics.rows) == (20, 10)
+    assert (metrics.collectors["a"].offset, metrics.collectors["a"].lag) == (10, 20)
+
+
 def test_a_collector_under_another_name():
     moved = json.dumps(dump({"new": Position("a", 15, 0)}))
     assert measure(progress(source(offsets(a=10), moved))).collectors["a"].lag == 5

@@ -51,6 +51,9 @@ TOPIC = b"zeroxide.spark"
 class CollectorMetrics:
     """One collector in one batch.
 
+    If the query reads it in several sources, these are the numbers of the source that is
+    furthest behind.
+
     Attributes:
         offset: The offset after the batch's last row.
         latest: The end of the log when the batch was planned; None before Spark 4.2.
@@ -118,7 +121,9 @@ def measure(progress: "StreamingQueryProgress") -> QueryMetrics | None:
         for name, position in end.items():
             known = latest.get(position.log)
             lag = None if known is None else max(known - position.offset, 0)
-            collectors[name] = CollectorMetrics(position.offset, known, lag)
+            other = collectors.get(name)
+            if other is None or position.offset < other.offset:
+                collectors[name] = CollectorMetrics(position.offset, known, lag)
     if not collectors:
         return None
     lags = [one.lag for one in collectors.values() if one.lag is not None]
