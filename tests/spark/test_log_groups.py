@@ -75,7 +75,7 @@ class TestFirstBatch:
         first_calls(kind, reader, available_now=available_now)
         reader.partitions(end, end)
         reader.partitions(before, end)
-        assert log.commits["g"] == [60, 90]
+        assert log.commits["g"] == [60]
 
 
 def test_a_batch_without_a_position_is_held():
@@ -113,6 +113,25 @@ def test_short_runs_also_record_the_position():
         end, _ = run(reader, end)
         log.latest += 10
     assert log.commits == {"g": [0, 10, 20]}
+
+
+@pytest.mark.parametrize(("sizes", "recorded"), [((80, 1, 5), [0, 80]), ((1, 80, 5), [0, 1])])
+def test_the_previous_batch_of_a_short_run_may_be_repeated(sizes, recorded):
+    """However large it was."""
+    log = Log()
+    end = stream(Opener(a=log), startingOffsets="earliest").initialOffset()
+    for number, size in enumerate(sizes):
+        log.latest += size
+        reader = stream(Opener(a=log), consumerGroup="g")
+        start, (end, _) = end, run(reader, end)
+        assert log.commits["g"][-1] <= sum(sizes[: max(number - 1, 0)])
+        assert reader.latestOffset(end, reader.getDefaultReadLimit()) == end
+    assert log.commits == {"g": recorded}
+    # Of offsets without a record, as those of older versions, nothing is assumed.
+    log.commits["g"] = [7]
+    del start["collectors"]["tcp://a:1"]["since"]
+    stream(Opener(a=log), consumerGroup="g").partitions(start, end)
+    assert log.commits["g"] == [7]
 
 
 def test_without_a_group_no_position_is_recorded():

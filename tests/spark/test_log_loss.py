@@ -75,6 +75,7 @@ class TestCollectorsComeAndGo:
         again = stream(Opener(a=b, b=a), "a", "b", **given)
         assert read_all(again, again.partitions(start, end))[0] == rows
         end["collectors"][A]["from"], end["collectors"][B]["from"] = 25, 32
+        start["collectors"][A]["since"], start["collectors"][B]["since"] = 20, 24
         again = stream(Opener(a=b, b=a), "a", "b", **given)
         again.partitions(start, end)
         assert (a.commits, b.commits) == ({"g": [0, 20]}, {"g": [0, 24]})

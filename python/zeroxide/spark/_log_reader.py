@@ -135,7 +135,7 @@ class LogStreamReader(RangeReader, DataSourceStreamReader):
         names = self._names(found)
         if found and not self._began:
             self._began = True
-            self._note_beginning(found, names)
+            self._note_beginning(found, names, first)
         return [
             LogPartition(
                 piece,
@@ -172,9 +172,12 @@ class LogStreamReader(RangeReader, DataSourceStreamReader):
 
         To repeat the batch, Spark asks a new reader for the first offset, which may differ.
         """
+        before = {position.log: position.offset for position in start.values()}
+        if self.options.group is not None:
+            old = {position.log: position for position in start.values()}
+            end = {name: _since(position, old.get(position.log)) for name, position in end.items()}
         if self._first is None or start != load(self._first):
             return end
-        before = {position.log: position.offset for position in start.values()}
         return {
             name: replace(position, begin=before[position.log])
             if position.begin is None and position.offset > before.get(position.log, math.inf)
@@ -210,22 +213,27 @@ class LogStreamReader(RangeReader, DataSourceStreamReader):
         """Whether a log that no listed collector has is not that of an unavailable one."""
         return name not in self.options.endpoints and None not in self._reach().look().values()
 
-    def _note_beginning(self, found: Iterable[Range], names: Mapping[str, str]) -> None:
+    def _note_beginning(
+        self, found: Iterable[Range], names: Mapping[str, str], start: Offsets
+    ) -> None:
         """Records a position in runs that end after a batch or two, which otherwise never would.
 
-        The start of the previous batch is not known; it is assumed to be as large as this one.
+        It is the start of the previous batch, if that is known.
         """
         if self.options.group is None:
             return
+        since = {position.log: position.since for position in start.values()}
         for piece in found:
             name = names.get(piece.log)
             if name is None:
                 continue
-            if piece.start > piece.rows:
-                self._reach().commit(name, self.options.group, piece.start - piece.rows)
+            before = since.get(piece.log)
+            if before:
+                self._reach().commit(name, self.options.group, before)
             else:
                 # Spark repeats this batch if it fails, so its rows must be kept in any case.
-                self._reach().hold(name, self.options.group, piece.start)
+                kept = piece.start if before is None else before
+                self._reach().hold(name, self.options.group, kept)
 
     def _wait_for_more(self, rows: int) -> bool:
         least = self.options.min_offsets
@@ -255,6 +263,16 @@ class LogStreamReader(RangeReader, DataSourceStreamReader):
                 # At least one row each, or a row above the limit would block the query permanently.
                 allowed[name] = min(count, max(most, 1))
         return allowed
+
+
+def _since(position: Position, before: Position | None) -> Position:
+    """The position with the start of the last batch that had rows."""
+    began = position.begin
+    if before is not None and position.offset == before.offset:
+        return replace(position, since=before.since)
+    if began is None and before is not None:
+        began = before.offset
+    return replace(position, since=began)
 
 
 class PlainStreamReader(LogStreamReader):

@@ -16,6 +16,9 @@ An end may also record the start of its batch (``"from"``): for a log that is mi
 offsets before it, and for a query's first batch, because Spark does not store that start, and
 asks a reader that may return another one by then. A log without new rows keeps its entry
 unchanged, because Spark would run a batch for a changed one.
+
+With a group of consumers, an end records where the last batch with rows of this log began
+(``"since"``). A restarted query needs it, because Spark may repeat that batch.
 """
 
 import math
@@ -38,6 +41,7 @@ class Position:
     partition: int
     begin: int | None = None
     generation: str | None = None
+    since: int | None = None
 
 
 # By the name of the collector, which is its endpoint as written in the option.
@@ -75,6 +79,8 @@ def dump(offsets: Mapping[str, Position]) -> dict[str, Any]:
             entry["from"] = position.begin
         if position.generation is not None:
             entry["generation"] = position.generation
+        if position.since is not None:
+            entry["since"] = position.since
         collectors[name] = entry
     return {"version": VERSION, "collectors": collectors}
 
@@ -98,6 +104,7 @@ def load(kept: Mapping[str, Any]) -> Offsets:
             entry["partition"],
             entry.get("from"),
             entry.get("generation"),
+            entry.get("since"),
         )
         # Old versions kept a log twice, under its previous and its present address.
         other = names.get(position.log)
