@@ -80,7 +80,7 @@ class TestCollectorsComeAndGo:
         again.partitions(start, end)
         assert (a.commits, b.commits) == ({"g": [0, 20]}, {"g": [0, 24]})
 
-    def test_a_collector_that_is_no_longer_listed(self):
+    def test_a_collector_that_is_no_longer_listed(self, caplog):
         a, b = Log(latest=10), Log("b1", latest=10)
         start = self.begun("a", "b", a=a, b=b)
         with pytest.raises(DataLoss, match=r"offset 10 of collector tcp://b:1.*'failOnDataLoss'"):
@@ -88,6 +88,10 @@ class TestCollectorsComeAndGo:
         lossy = stream(Opener(a=a), failOnDataLoss="false")
         end, _ = run(lossy, start)
         assert list(end["collectors"]) == [A]
+        assert "if it is listed again, it is read from its earliest row on" in caplog.text
+        end, rows = run(stream(Opener(a=a, b=b), "a", "b"), end)
+        assert offsets_of(rows) == list(range(10))
+        assert "if this query has read it before, its rows are delivered again" in caplog.text
 
     def test_a_pending_batch_of_a_collector_that_was_removed(self, caplog):
         """It is read if the collector still answers at its previous address."""

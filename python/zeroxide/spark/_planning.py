@@ -53,7 +53,11 @@ def newest(start: Offsets, infos: Mapping[str, Info | None], keep: bool) -> Offs
             _refuse(error, keep)
             end[name] = _at_end(info, old.partition, info.earliest)
         else:
-            log.info("zeromq: collector %s is new to this query: from its earliest row on", name)
+            log.warning(
+                "zeromq: collector %s is not in the checkpoint and is read from its earliest row"
+                " on: if this query has read it before, its rows are delivered again",
+                name,
+            )
             end[name] = _at_end(info, free, info.earliest)
             free += 1
     someone_is_away = any(info is None for info in infos.values())
@@ -65,6 +69,11 @@ def newest(start: Offsets, infos: Mapping[str, Info | None], keep: bool) -> Offs
             end[name] = position
         else:
             _refuse(_loss.removed(name, position.log, position.offset), keep)
+            log.warning(
+                "zeromq: the position of collector %s is forgotten: if it is listed again, it is"
+                " read from its earliest row on",
+                name,
+            )
     return end
 
 
