@@ -112,6 +112,7 @@ def test_filters_are_for_a_frame_that_is_used_once():
         ({"startingOffsets": "[1]"}, "it should be earliest, latest, or JSON"),
         ({"startingOffsets": '{"tcp://a:1": "x"}'}, "it should be earliest, latest, or JSON"),
         ({"startingTimestamp": "today"}, "milliseconds since 1970"),
+        ({"startingTimestamp": "9" * 19}, "option 'startingTimestamp' is '9999"),
         ({"maxTriggerDelay": "soon"}, "a time like 500ms"),
         ({"maxOffsetsPerTrigger": "0"}, "a whole number of at least 1"),
         ({"minOffsetsPerTrigger": "5", "maxOffsetsPerTrigger": "4"}, "above"),

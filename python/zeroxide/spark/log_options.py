@@ -396,7 +396,10 @@ class _LogGiven(_Given):
 
         def read(text: str) -> int | None:
             if re.fullmatch(r"\d+", text):
-                return int(text) * 1000
+                micros = int(text) * 1000
+                if micros >= 2**63:
+                    raise ValueError
+                return micros
             time = datetime.fromisoformat(text)
             if time.tzinfo is None:
                 time = time.replace(tzinfo=UTC)
