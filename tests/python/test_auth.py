@@ -512,7 +512,7 @@ KEY = b"rq:rM>}U?@Lns47E1%kR.o@n%FcmmsL/@{H8]yf7"
     [
         b'public-key = "%b"\n',
         b'metadata\n    name = x\n    public-key = "%b"\n',
-        b'# caf\xe9\ncurve\n    public-key = "%b"\n',
+        b'# Z\xfcrich\ncurve\n    public-key = "%b"\n',
         b"metadata\r\n    city = K\xf6ln\r\ncurve\r\n\tpublic-key\t=\t'%b'\r\n",
     ],
 )
