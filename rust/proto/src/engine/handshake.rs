@@ -174,9 +174,11 @@ impl Engine {
         let Some(frame) = self.decoder.decode()? else {
             return Ok(false);
         };
-        negotiation.mechanism.handle_command(&frame)?;
-        // The input may have contained a password.
+        let handled = negotiation.mechanism.handle_command(&frame);
+        // The input, and the frame's copy of it, may have contained a password.
+        mechanisms::wipe(frame.into_bytes());
         self.decoder.input().wipe_taken();
+        handled?;
         self.settle()?;
         Ok(true)
     }

@@ -67,7 +67,7 @@ impl Drop for MechanismConfig {
 }
 
 /// Overwrites bytes, unless other references to them exist.
-fn wipe(bytes: Bytes) {
+pub(crate) fn wipe(bytes: Bytes) {
     if let Ok(mut bytes) = bytes.try_into_mut() {
         bytes.as_mut().zeroize();
     }
