@@ -180,6 +180,8 @@ fn settle_after(members: &mut [Member], mut left: bool) {
             // Replies that REQ does not expect any more wait until it receives others, and may fill the queues.
             let queued = match member.role.kind {
                 SocketType::Req | SocketType::Rep => 0,
+                // A ROUTER does not read a connection that was left to deliver while its newer one has the name.
+                SocketType::Dealer if member.role.options.named => stats.queued_out,
                 _ => stats.queued_out + stats.lingering,
             };
             if count > 0 || has_read || queued > 0 || missing > 0 {
