@@ -644,8 +644,7 @@ impl EventHandler for Session {
         }
         let waiting = state.pipe.as_ref().map_or(0, Pipe::queued_bytes);
         let others = state.share.as_mut().map_or(0, |share| share.watch(now));
-        let waiting = waiting.max(others);
-        if state.backlog.handle_timeout(waiting, now) {
+        if state.backlog.handle_timeout(waiting, others, now) {
             if let Link::Up(up) = &mut state.link {
                 up.engine.shed_spare();
             }
