@@ -256,6 +256,7 @@ fn sockets() -> zeroxide::Result<()> {
     send_and_recv("PUSH", SocketType::Push, SocketType::Pull, &[1024])?;
     send_and_recv("PUSH", SocketType::Push, SocketType::Pull, &[64; 5])?;
     send_and_recv("DEALER", SocketType::Dealer, SocketType::Router, &[64])?;
+    send_in_parts()?;
     publish()?;
     route()?;
     ask()?;
@@ -334,6 +335,25 @@ fn send_and_recv(
         }
         end_of_path(&format!("{what} {text}, {name} inproc"));
     }
+    Ok(())
+}
+
+/// A message of five parts, each with a call of its own.
+fn send_in_parts() -> zeroxide::Result<()> {
+    let (receiver, senders) = joined(SocketType::Pull, SocketType::Push, 1)?;
+    for _ in 0..ROUNDS {
+        counted(&mut || {
+            for _ in 0..EACH {
+                for left in (0..5).rev() {
+                    let part = Frame::copy_from(&[7; 64]);
+                    let sent = senders[0].send_part(part, left > 0, Wait::Dont);
+                    sent.expect("room in the pipe");
+                }
+            }
+        });
+        (0..EACH).for_each(|_| drop(recv(&receiver)));
+    }
+    end_of_path("send 64 B + 64 B + 64 B + 64 B + 64 B one by one, PUSH inproc");
     Ok(())
 }
 

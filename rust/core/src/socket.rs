@@ -520,7 +520,7 @@ impl Socket {
     /// # Errors
     /// As [`send`](Self::send), for any part. The message is then over, and is returned with all its parts. The next
     /// part that this thread sends begins another message. To send the returned message after all, pass it to
-    /// [`send`](Self::send) as a whole.
+    /// [`send`](Self::send) as a whole, unless it is only the first part of one: one part, sent with `more`.
     pub fn send_part(
         &self,
         frame: impl Into<Frame>,
@@ -528,24 +528,31 @@ impl Socket {
         wait: Wait,
     ) -> std::result::Result<(), SendError> {
         let frame = frame.into();
-        let more = self.core().has_more(more);
-        let parts = self.core().parts();
-        let stopped = if more && self.spec().single_part {
-            Err(several_parts(self.socket_type()))
-        } else if more && !parts.is_gathering() {
-            self.await_room_for(&frame, wait)
-        } else {
-            self.core().check_open()
-        };
-        if let Err(error) = stopped {
+        let (core, parts) = (self.core(), self.core().parts());
+        let fail = |frame, error| {
             let message = self.complete([frame]);
-            return Err(SendError { message, error });
+            Err(SendError { message, error })
+        };
+        if !more || core.ends_raw_message() {
+            return match core.check_open() {
+                Ok(()) => self.send_message(self.complete([frame]), wait),
+                Err(error) => fail(frame, error),
+            };
         }
-        if more {
-            parts.gather(frame);
+        if self.spec().single_part {
+            return fail(frame, several_parts(self.socket_type()));
+        }
+        if let Err(error) = core.check_open() {
+            return fail(frame, error);
+        }
+        let Err(first) = parts.append(frame) else {
             return Ok(());
+        };
+        if let Err(error) = self.await_room_for(&first, wait) {
+            return fail(first, error);
         }
-        self.send_message(self.complete([frame]), wait)
+        parts.begin_sending(first);
+        Ok(())
     }
 
     /// Waits until there is room for a message. It is meant for callers that can only fetch a message once there is

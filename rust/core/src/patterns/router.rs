@@ -486,6 +486,7 @@ impl Pattern for Router {
 }
 
 pub(super) static ROUTER: PatternSpec = PatternSpec {
+    may_be_raw: true,
     addresses_names: true,
     spills: Spills::ForEachPeer,
     options: &[

@@ -51,6 +51,9 @@ pub struct PatternSpec {
     /// Whether messages have exactly one part. The pattern itself refuses other messages. A part that announces another
     /// one is refused earlier.
     pub single_part: bool,
+    /// Whether connections carry plain bytes, without ZMTP, at least with ROUTER_RAW. A message is then a routing id and one
+    /// part.
+    pub may_be_raw: bool,
     /// Whether sending and receiving alternate, and which comes first.
     pub dialogue: Dialogue,
     /// Whether messages are sent to the names that peers have chosen. A peer that comes back with another name is then
@@ -93,6 +96,7 @@ impl PatternSpec {
             prompt: false,
             lingers: true,
             single_part: false,
+            may_be_raw: false,
             dialogue: Dialogue::Free,
             addresses_names: false,
             numbers_peers: false,

@@ -173,6 +173,7 @@ impl Pattern for Stream {
 }
 
 pub(super) static STREAM: PatternSpec = PatternSpec {
+    may_be_raw: true,
     options: &[ids::CONNECT_ROUTING_ID, ids::STREAM_NOTIFY],
     ..PatternSpec::new(SocketType::Stream, || Box::new(Stream::new()))
 };

@@ -140,9 +140,6 @@ pub trait SocketInternals {
     /// Whether this thread has begun to send a message in parts.
     fn is_sending_parts(&self) -> bool;
 
-    /// Whether another part follows the one that this thread sends now, with or without a flag for it.
-    fn has_more(&self, is_flagged: bool) -> bool;
-
     /// The error for a call that timed out: `Again`, with the timeout, if given, and the current state of the
     /// connections. For callers that divide one wait into several calls.
     fn timed_out(&self, direction: Direction, waited: Option<Duration>) -> Error;
@@ -337,11 +334,7 @@ impl SocketInternals for Socket {
     }
 
     fn is_sending_parts(&self) -> bool {
-        self.core().parts().is_gathering()
-    }
-
-    fn has_more(&self, is_flagged: bool) -> bool {
-        self.core().has_more(is_flagged)
+        self.core().parts().is_sending()
     }
 
     fn timed_out(&self, direction: Direction, waited: Option<Duration>) -> Error {

@@ -246,10 +246,14 @@ impl Core {
         &self.parts
     }
 
-    /// Whether another part follows the one that this thread sends now. On a raw socket, a routing id and one part are a
-    /// message, whatever the flag says: zmq_socket(3), ZMQ_STREAM.
-    pub(super) fn has_more(&self, is_flagged: bool) -> bool {
-        is_flagged && !(self.parts.is_gathering() && self.lock().options.is_raw())
+    /// Whether the part that this thread sends now is the last, whatever its flag says. On a raw socket, a routing id and
+    /// one part are a message: zmq_socket(3), ZMQ_STREAM.
+    #[inline]
+    pub(super) fn ends_raw_message(&self) -> bool {
+        self.spec.may_be_raw
+            && self.parts.are_any()
+            && self.lock().options.is_raw()
+            && self.parts.is_sending()
     }
 
     // ---- the lock --------------------------------------------------------------------------------------------------

@@ -85,6 +85,12 @@ thread_local! {
     }));
 }
 
+/// The calling thread, even while it ends.
+fn current_id() -> ThreadId {
+    let id = UNFINISHED.try_with(|mine| mine.0.thread);
+    id.unwrap_or_else(|_| thread::current().id())
+}
+
 impl Unfinished {
     fn sockets(&self) -> MutexGuard<'_, Option<Vec<Weak<Shared>>>> {
         self.sockets.lock().unwrap_or_else(PoisonError::into_inner)
@@ -94,8 +100,8 @@ impl Unfinished {
     fn with<T>(&self, shared: &Arc<Shared>, work: impl FnOnce(&mut Thread) -> T) -> Option<T> {
         let mut sockets = self.sockets();
         let sockets = sockets.as_mut()?;
-        let (result, unfinished) = shared.with(self.thread, work);
-        if unfinished {
+        let (result, has_begun) = shared.with(self.thread, work);
+        if has_begun {
             note(sockets, shared);
         }
         Some(result)
@@ -134,10 +140,11 @@ impl Shared {
         self.threads.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Runs `work` on the unfinished messages of `thread`. Returns also whether it still has any.
+    /// Runs `work` on the unfinished messages of `thread`. Returns also whether it has any now and had none before.
     fn with<T>(&self, thread: ThreadId, work: impl FnOnce(&mut Thread) -> T) -> (T, bool) {
         let mut threads = self.lock();
         let theirs = threads.entry(thread).or_default();
+        let was_idle = theirs.is_idle();
         let before = usize::from(!theirs.incoming.is_empty());
         let result = work(theirs);
         let after = usize::from(!theirs.incoming.is_empty());
@@ -148,20 +155,21 @@ impl Shared {
             threads.remove(&thread);
         }
         self.busy.store(threads.len(), Ordering::Relaxed);
-        (result, !idle)
+        (result, was_idle && !idle)
     }
 }
 
 impl Parts {
+    /// Whether any thread has unfinished messages; if not, this thread has none.
     #[inline]
-    fn nobody(&self) -> bool {
+    pub(super) fn are_any(&self) -> bool {
         // A thread always sees its own entry. The entries of other threads do not matter to it.
-        self.shared.busy.load(Ordering::Relaxed) == 0
+        self.shared.busy.load(Ordering::Relaxed) > 0
     }
 
     fn with<T>(&self, work: impl FnOnce(&mut Thread) -> T) -> T {
-        let (result, unfinished) = self.shared.with(thread::current().id(), work);
-        if unfinished {
+        let (result, has_begun) = self.shared.with(current_id(), work);
+        if has_begun {
             // Fails in a thread that is ending. Its entry then stays until the socket ends.
             let _ = UNFINISHED.try_with(|mine| {
                 if let Some(sockets) = &mut *mine.0.sockets() {
@@ -172,17 +180,28 @@ impl Parts {
         result
     }
 
-    /// Stores a part of the message that this thread is sending.
-    pub(super) fn gather(&self, frame: Frame) {
+    /// Stores the first part of a message that this thread sends.
+    pub(super) fn begin_sending(&self, first: Frame) {
+        self.with(|mine| mine.outgoing = Some(Message::single(first)));
+    }
+
+    /// Stores another part of the message that this thread is sending. Returns the part if there is no such message.
+    pub(super) fn append(&self, part: Frame) -> Result<(), Frame> {
+        if !self.are_any() {
+            return Err(part);
+        }
         self.with(|mine| match &mut mine.outgoing {
-            Some(message) => message.push(frame),
-            None => mine.outgoing = Some(Message::single(frame)),
-        });
+            Some(message) => {
+                message.push(part);
+                Ok(())
+            }
+            None => Err(part),
+        })
     }
 
     /// Takes the parts that this thread has gathered.
     pub(super) fn take(&self) -> Option<Message> {
-        if self.nobody() {
+        if !self.are_any() {
             None
         } else {
             self.with(|mine| mine.outgoing.take())
@@ -199,14 +218,14 @@ impl Parts {
         self.shared.unfinished.load(Ordering::Relaxed)
     }
 
-    /// Whether this thread has gathered parts.
-    pub(super) fn is_gathering(&self) -> bool {
-        !self.nobody() && self.with(|mine| mine.outgoing.is_some())
+    /// Whether this thread has begun to send a message in parts.
+    pub(super) fn is_sending(&self) -> bool {
+        self.are_any() && self.with(|mine| mine.outgoing.is_some())
     }
 
     /// The next part of the message that this thread is receiving.
     pub(super) fn next(&self) -> Option<(Frame, Option<Arc<PeerInfo>>)> {
-        if self.nobody() {
+        if !self.are_any() {
             return None;
         }
         self.with(|mine| {
@@ -257,7 +276,7 @@ impl Parts {
 
     /// Discards the parts that are left for this thread. Returns whether there were any.
     pub(super) fn forget_incoming(&self) -> bool {
-        !self.nobody()
+        self.are_any()
             && self.with(|mine| {
                 mine.returned.clear();
                 !mem::take(&mut mine.incoming).is_empty()
@@ -267,7 +286,7 @@ impl Parts {
     /// Whether parts are left for this thread.
     #[inline]
     pub(super) fn rcvmore(&self) -> bool {
-        !self.nobody() && self.with(|mine| !mine.incoming.is_empty())
+        self.are_any() && self.with(|mine| !mine.incoming.is_empty())
     }
 
     /// Whether parts are left for any thread.
@@ -293,11 +312,11 @@ mod tests {
     fn the_parts_of_a_thread_are_lost_when_it_ends() {
         let parts = Parts::default();
         let others = Parts::default();
-        parts.gather(Frame::from("mine"));
+        parts.begin_sending(Frame::from("mine"));
         thread::scope(|scope| {
             let ends = scope.spawn(|| {
                 for parts in [&parts, &others, &parts] {
-                    parts.gather(Frame::from("never sent"));
+                    parts.begin_sending(Frame::from("never sent"));
                 }
                 let message = Message::from_frames(["1", "2", "3"].map(Frame::from));
                 parts.begin(message, None);
@@ -308,7 +327,7 @@ mod tests {
         });
         assert!(!parts.is_anybody_receiving());
         assert_eq!(parts.shared.lock().len(), 1);
-        assert!(others.nobody());
+        assert!(!others.are_any());
         // One message that the thread was sending, and one that it was receiving.
         assert_eq!((parts.unfinished(), others.unfinished()), (2, 1));
         assert_eq!(parts.take().unwrap().len(), 1);
@@ -317,11 +336,11 @@ mod tests {
     #[test]
     fn a_thread_forgets_sockets_that_are_gone() {
         for _ in 0..1000 {
-            Parts::default().gather(Frame::from("x"));
+            Parts::default().begin_sending(Frame::from("x"));
         }
         let parts = Parts::default();
-        parts.gather(Frame::from("x"));
-        parts.gather(Frame::from("x"));
+        parts.begin_sending(Frame::from("x"));
+        parts.begin_sending(Frame::from("x"));
         UNFINISHED.with(|mine| assert!(mine.0.sockets().as_ref().unwrap().len() < 10));
     }
 

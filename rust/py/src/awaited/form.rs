@@ -385,7 +385,7 @@ enum Pushed {
 
 fn push_parts(core: &CoreSocket, parts: &mut VecDeque<CoreFrame>, more: bool) -> PyResult<Pushed> {
     while let Some(part) = parts.pop_front() {
-        let more = core.has_more(more || !parts.is_empty());
+        let more = more || !parts.is_empty();
         let Err(SendError { message, error }) = core.send_part(part, more, Wait::Dont) else {
             continue;
         };
@@ -393,7 +393,7 @@ fn push_parts(core: &CoreSocket, parts: &mut VecDeque<CoreFrame>, more: bool) ->
             drop(Begun::of(core, &message));
             return Err(raise(error));
         }
-        if more {
+        if more && message.len() == 1 {
             parts.push_front(message.into_head());
             return Ok(Pushed::Waiting);
         }

@@ -402,7 +402,6 @@ impl Socket {
         more: bool,
         flags: i32,
     ) -> PyResult<()> {
-        let more = core.has_more(more);
         let (attempt, wakes) = deferring_wakes(|| core.send_part(part, more, Wait::Dont));
         if !wakes.is_empty() {
             py.detach(|| drop(wakes));
@@ -417,7 +416,7 @@ impl Socket {
         if flags & DONTWAIT != 0 {
             return Err(begun::give_up(begun, || not_now(py, Direction::Send)));
         }
-        if !more {
+        if !more || begun.is_some() {
             return match Socket::send_waiting(core, py, message, flags) {
                 Ok(()) => {
                     begun::finish(begun);
