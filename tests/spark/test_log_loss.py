@@ -111,6 +111,7 @@ class TestCollectorsComeAndGo:
                 rows, _ = read_all(reader, parts)
                 assert len(rows) == (10 if is_away else 15)
         assert "going on without rows" in caplog.text
+        assert "set option 'failOnDataLoss'" not in caplog.text, "it is set"
 
     def test_the_grace_of_a_task(self, monkeypatch):
         """No request takes longer than the rest of it."""

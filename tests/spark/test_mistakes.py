@@ -58,8 +58,21 @@ def save(spark, **options):
     rows.write.format("zeromq").mode("append").options(**options).save()
 
 
+def create_table(spark, **options):
+    text = ", ".join(f"{name} '{value}'" for name, value in options.items())
+    spark.sql(f"CREATE TABLE taken_from_zeromq USING zeromq OPTIONS ({text})")
+
+
+TABLES = (
+    "Spark does not pass the options of CREATE TABLE to the reads and writes of the table. Use CREATE"
+    " TEMPORARY VIEW name USING zeromq OPTIONS (endpoint '...')"
+)
+NO_ENDPOINT = "option 'endpoint' is missing, for example tcp://127.0.0.1:5555"
+
 MISTAKES = {
-    "no endpoint": (read, {}, "option 'endpoint' is missing, for example tcp://127.0.0.1:5555"),
+    "no option": (read, {}, f"{NO_ENDPOINT}. If this is a table: {TABLES}"),
+    "no endpoint": (read, {"maxRecordsPerPartition": "5"}, NO_ENDPOINT),
+    "a table": (create_table, {"endpoint": ENDPOINT}, f"CREATE TABLE: {TABLES}"),
     "a socket's option": (
         read,
         {"endpoint": ENDPOINT, "maxRows": "5"},
@@ -89,7 +102,7 @@ MISTAKES = {
     "a write without an endpoint": (
         save,
         {"socket": "push"},
-        "option 'endpoint' is missing, for example tcp://127.0.0.1:5555",
+        NO_ENDPOINT,
     ),
     "a typo of a stream's sink": (
         start_sink,
@@ -98,8 +111,8 @@ MISTAKES = {
     ),
     "a stream's sink without an endpoint": (
         start_sink,
-        {},
-        "option 'endpoint' is missing, for example tcp://127.0.0.1:5555",
+        {"socket": "push"},
+        NO_ENDPOINT,
     ),
     "a live stream": (
         start,

@@ -15,7 +15,15 @@ __all__ = [
     "removed",
     "replaced",
     "trimmed",
+    "without_option",
 ]
+
+_OPTION = ", or set option 'failOnDataLoss' to false to continue"
+
+
+def without_option(error: DataLoss) -> str:
+    """Returns the error's text without the option, for a query that has set it."""
+    return str(error).partition(_OPTION)[0]
 
 
 def trimmed(name: str, log: str, asked: int, earliest: int, latest: int) -> DataLoss:
@@ -122,5 +130,5 @@ def _loss(
     text: str, where: str, facts: tuple[int, int, int, str], others: int | None = None
 ) -> DataLoss:
     """Makes the error, with the option that continues; `facts` are attributes for programs."""
-    text = f"{text}, or set option 'failOnDataLoss' to false to continue {where} without them"
+    text = f"{text}{_OPTION} {where} without them"
     return DataLoss(text, *facts, others)

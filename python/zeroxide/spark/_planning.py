@@ -117,7 +117,10 @@ def _onward(name: str, position: Position, info: Info, keep: bool) -> Position:
 def _refuse(error: DataLoss, keep: bool) -> None:
     if keep:
         raise error
-    log.warning("zeromq: going on without rows, as failOnDataLoss=false allows: %s", error)
+    log.warning(
+        "zeromq: going on without rows, as failOnDataLoss=false allows: %s",
+        _loss.without_option(error),
+    )
 
 
 def resolve(

@@ -15,6 +15,11 @@ _WRITING = frozenset(
     {"acktimeoutms", "batchid", "delivery", "flushtimeoutms", "frame", "queryname", "waitpeers"}
 )
 
+_TABLES = (
+    "Spark does not pass the options of CREATE TABLE to the reads and writes of the table. Use CREATE"
+    " TEMPORARY VIEW name USING zeromq OPTIONS (endpoint '...')"
+)
+
 
 def check(options: Mapping[str, str]) -> None:
     """Raises if the options are wrong for every use.
@@ -22,6 +27,8 @@ def check(options: Mapping[str, str]) -> None:
     When a user calls ``load()`` or ``save()``, Spark does not yet tell the source which of
     them it was, so options that some use accepts pass.
     """
+    if "option.endpoint" in options:  # the properties of a table
+        raise ValueError(f"CREATE TABLE: {_TABLES}")
     is_live = mode(options) == "live"
     errors = []
     for read in (True, False):
@@ -37,6 +44,8 @@ def check(options: Mapping[str, str]) -> None:
             errors.append(error)
         else:
             return
+    if not options:
+        raise ValueError(f"{errors[0]}. If this is a table: {_TABLES}")
     reading, writing = errors
     chosen = writing if _is_written(options, reading, writing) else reading
     # Spark prints every frame and every chained error; none of them may hide the sentence.
