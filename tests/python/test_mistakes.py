@@ -7,12 +7,14 @@ possible with them.
 import asyncio
 import errno
 import pickle
+import socket
 import sys
 import traceback
 from collections.abc import Callable
 from typing import Any
 
 import pytest
+from support import eventually
 
 pytestmark = pytest.mark.zeroxide_only
 
@@ -229,13 +231,19 @@ def test_sending_on_a_socket_that_only_receives(any_kind, kind, peer, call):
 AGAIN = "Resource temporarily unavailable: "
 
 
+# At an address where nothing listens. The first attempt may not have failed yet.
+CONNECTING = "tcp://127.0.0.1:1 (connecting)"
+REFUSED = "tcp://127.0.0.1:1 (connecting; the last attempt failed: Connection refused)"
+
+
 def waits_in_vain(kind: Blocking, expected: str, mistake: Callable[[], Any]) -> None:
     with pytest.raises(kind.zmq.Again) as caught:
         kind.run(mistake)
     error = caught.value
     assert type(error) is kind.zmq.Again
     assert error.errno == errno.EAGAIN
-    assert str(error) == error.strerror == AGAIN + expected
+    assert str(error).replace(REFUSED, CONNECTING) == AGAIN + expected
+    assert str(error) == error.strerror
     assert str(pickle.loads(pickle.dumps(error))) == str(error)
 
 
@@ -273,6 +281,50 @@ def test_nothing_arrives_at_several_endpoints(any_kind):
     waits_in_vain(any_kind, expected, pull.recv)
 
 
+def test_the_last_attempt_that_failed(any_kind):
+    zmq = any_kind.zmq
+    server, client = any_kind.socket(zmq.REP), any_kind.socket(zmq.REQ)
+    server.plain_server = True
+    server.bind("tcp://127.0.0.1:*")
+    endpoint = server.last_endpoint.decode()
+    client.connect(endpoint)
+
+    def said(socket, part):
+        socket.rcvtimeo = SHORT
+        with pytest.raises(zmq.Again) as caught:
+            any_kind.run(socket.recv)
+        return part in str(caught.value)
+
+    any_kind.run(lambda: client.send(b"x"))
+    eventually(lambda: said(client, 'failed: expected mechanism NULL, the peer uses "PLAIN")'))
+    eventually(
+        lambda: said(server, "0 peers connected; the last attempt failed: expected mechanism")
+    )
+
+
+def test_an_attempt_that_failed_is_the_past_once_a_connection_is_up(any_kind):
+    zmq = any_kind.zmq
+    pull, push = any_kind.socket(zmq.PULL), any_kind.socket(zmq.PUSH)
+    pull.bind("tcp://127.0.0.1:*")
+    host, port = pull.last_endpoint.decode()[len("tcp://") :].split(":")
+    socket.create_connection((host, int(port))).close()
+    pull.rcvtimeo = SHORT
+
+    def has_failed():
+        with pytest.raises(zmq.Again) as caught:
+            any_kind.run(pull.recv)
+        return "the last attempt failed" in str(caught.value)
+
+    eventually(has_failed)
+    push.connect(pull.last_endpoint)
+    any_kind.run(lambda: push.send(b"x"))
+    pull.rcvtimeo = 10_000
+    any_kind.run(pull.recv)
+    push.close()
+    pull.rcvtimeo = SHORT
+    assert not has_failed()
+
+
 def test_nothing_arrives_without_an_endpoint(any_kind):
     pull = any_kind.socket(any_kind.zmq.PULL, rcvtimeo=SHORT)
     expected = f"nothing arrived within {SHORT} ms: this socket is neither bound nor connected"
@@ -283,7 +335,7 @@ def test_no_reply_arrives(any_kind):
     req = any_kind.socket(any_kind.zmq.REQ, rcvtimeo=SHORT)
     req.connect("tcp://127.0.0.1:1")
     any_kind.run(lambda: req.send(b"x"))
-    expected = f"no reply arrived within {SHORT} ms at tcp://127.0.0.1:1 (connecting)"
+    expected = f"no reply arrived within {SHORT} ms at {CONNECTING}"
     waits_in_vain(any_kind, expected, req.recv)
 
 
@@ -291,7 +343,7 @@ def test_a_sub_without_a_subscription(any_kind):
     sub = any_kind.socket(any_kind.zmq.SUB, rcvtimeo=SHORT)
     sub.connect("tcp://127.0.0.1:1")
     expected = (
-        f"nothing arrived within {SHORT} ms at tcp://127.0.0.1:1 (connecting);"
+        f"nothing arrived within {SHORT} ms at {CONNECTING};"
         ' this SUB socket has no subscription, and subscribe("") receives everything'
     )
     waits_in_vain(any_kind, expected, sub.recv)
@@ -309,7 +361,7 @@ def test_sending_without_a_peer(any_kind, call):
 def test_sending_to_a_peer_that_is_not_there(any_kind):
     push = any_kind.socket(any_kind.zmq.PUSH, sndtimeo=SHORT, immediate=1)
     push.connect("tcp://127.0.0.1:1")
-    expected = f"no peer within {SHORT} ms at tcp://127.0.0.1:1 (connecting)"
+    expected = f"no peer within {SHORT} ms at {CONNECTING}"
     waits_in_vain(any_kind, expected, lambda: push.send(b"x"))
 
 
@@ -317,7 +369,7 @@ def test_sending_more_than_the_queue_holds(any_kind):
     push = any_kind.socket(any_kind.zmq.PUSH, sndtimeo=SHORT, sndhwm=1)
     push.connect("tcp://127.0.0.1:1")
     any_kind.run(lambda: push.send(b"x"))
-    expected = f"no peer within {SHORT} ms at tcp://127.0.0.1:1 (connecting); the queue is full (SNDHWM is 1)"
+    expected = f"no peer within {SHORT} ms at {CONNECTING}; the queue is full (SNDHWM is 1)"
     waits_in_vain(any_kind, expected, lambda: push.send(b"x"))
 
 
@@ -341,7 +393,7 @@ def test_waiting_for_peers_that_do_not_come(any_kind):
     zmq = any_kind.zmq
     push, pub = any_kind.socket(zmq.PUSH), any_kind.socket(zmq.PUB)
     push.connect("tcp://127.0.0.1:1")
-    expected = "0 of 1 peers are connected at tcp://127.0.0.1:1 (connecting)"
+    expected = f"0 of 1 peers are connected at {CONNECTING}"
     waits_in_vain(any_kind, expected, lambda: push.wait_connected(timeout=SHORT))
     pull = any_kind.socket(zmq.PULL)
     pull.bind("tcp://127.0.0.1:*")

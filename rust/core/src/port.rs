@@ -46,6 +46,12 @@ pub(crate) trait SocketPort: Send + Sync {
         let _ = (before, now);
     }
 
+    /// Why the last attempt of a bind or connect failed, or its last connection ended, for the texts of errors; `None` once
+    /// a connection is up.
+    fn note_setback(&self, source: u64, why: Option<String>) {
+        let _ = (source, why);
+    }
+
     /// Whether so many messages of departed peers wait to be received that no more peers should be admitted.
     fn is_backlogged(&self) -> bool;
 

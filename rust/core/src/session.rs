@@ -26,6 +26,7 @@ mod stage;
 mod tail;
 mod traffic;
 
+use std::fmt::Display;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
@@ -356,6 +357,12 @@ impl Session {
         if self.port.wants(kind) {
             self.tell(MonitorEvent::new(kind, value, &self.endpoint).because(reason));
         }
+    }
+
+    /// Records why an attempt failed or a connection ended, for the texts of the socket's errors.
+    fn note_setback(&self, what: &str, reason: impl Display) {
+        let why = format!("the last {what}: {reason}");
+        self.port.note_setback(self.source, Some(why));
     }
 
     fn tell(&self, event: MonitorEvent) {

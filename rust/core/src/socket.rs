@@ -34,6 +34,7 @@ mod priorities;
 mod relay;
 mod returned;
 mod securing;
+mod setbacks;
 mod settings;
 mod spiller;
 mod spilling;

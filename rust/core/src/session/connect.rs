@@ -1,6 +1,7 @@
 //! Connects a session: tries the addresses of a round one after the other, runs the handshakes of layers if there are
 //! any, and starts the next round.
 
+use std::fmt::Display;
 use std::time::{Duration, Instant};
 
 use zeroxide_proto::engine::{Engine, EngineConfig};
@@ -20,6 +21,9 @@ use crate::transports::{Opening, Stream, Target, Targets};
 
 /// Interval between checks whether the socket has received what earlier connections left.
 const BACKLOG_STEP: Duration = Duration::from_millis(100);
+
+/// The setback of a connection that was not made.
+pub(super) const ATTEMPT_FAILED: &str = "attempt failed";
 
 /// How long an unanswered attempt keeps other sessions waiting that connect to the same address.
 const PATIENCE: Duration = Duration::from_millis(100);
@@ -57,13 +61,11 @@ impl Session {
                         }
                     });
                 if let Err(error) = submitted {
-                    self.emit_because(EventKind::Closed, error.errno() as u64, &error);
-                    self.wait_for_next_round(state, io);
+                    self.round_failed(state, io, &error);
                 }
             }
             Ok(Targets::NotYet(error)) | Err(error) => {
-                self.emit_because(EventKind::Closed, error.errno() as u64, &error);
-                self.wait_for_next_round(state, io);
+                self.round_failed(state, io, &error);
             }
         }
     }
@@ -78,10 +80,16 @@ impl Session {
                 self.try_next(state, io);
             }
             Some(Err(error)) => {
-                self.emit_because(EventKind::Closed, error.errno() as u64, &error);
-                self.wait_for_next_round(state, io);
+                self.round_failed(state, io, &error);
             }
         }
+    }
+
+    /// There is no address to connect to.
+    fn round_failed(&self, state: &mut State, io: &mut Reactor, error: &Error) {
+        self.note_setback(ATTEMPT_FAILED, error);
+        self.emit_because(EventKind::Closed, error.errno() as u64, error);
+        self.wait_for_next_round(state, io);
     }
 
     /// Tries the addresses of this round one after the other until one connects, is in progress, or has to wait for its
@@ -187,6 +195,7 @@ impl Session {
 
     fn attempt_failed(&self, state: &mut State, io: &mut Reactor, error: &Error) {
         self.give_turn_back(state, io);
+        self.note_setback(ATTEMPT_FAILED, error);
         self.emit_because(EventKind::Closed, error.errno() as u64, error);
         if let Some(connecter) = &mut state.connecter
             && error.kind() == error::ErrorKind::ConnectionRefused
@@ -259,7 +268,8 @@ impl Session {
     }
 
     /// A layer could not complete its handshake with the peer.
-    fn layer_failed(&self, state: &mut State, errno: i32, reason: impl ToString) {
+    fn layer_failed(&self, state: &mut State, errno: i32, reason: impl Display) {
+        self.note_setback(ATTEMPT_FAILED, &reason);
         self.emit_because(EventKind::HandshakeFailedNoDetail, errno as u64, reason);
         if let Some(connecter) = &mut state.connecter {
             connecter.suffer(Setback::Handshake);
@@ -275,6 +285,7 @@ impl Session {
             self.layer_failed(state, errno::TIMED_OUT, reason);
         }
         if state.connecter.is_some() {
+            self.note_setback(ATTEMPT_FAILED, reason);
             self.emit_because(EventKind::Closed, errno::TIMED_OUT as u64, reason);
             self.drop_stream(state, io);
             self.try_next(state, io);

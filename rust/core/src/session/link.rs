@@ -353,6 +353,8 @@ impl Session {
             if let Some(connecter) = &mut state.connecter {
                 connecter.suffer(Setback::Handshake);
             }
+        } else if *reason != CloseReason::PeerClosed {
+            self.note_setback("connection ended", &why);
         }
         self.drop_stream(state, io);
         let is_too_large = matches!(reason, CloseReason::MessageTooBig { .. });

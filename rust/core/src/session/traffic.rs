@@ -268,6 +268,7 @@ impl Session {
             Some(warning) => self.emit_because(EventKind::HandshakeSucceeded, 0, warning),
             None => self.emit(EventKind::HandshakeSucceeded, 0),
         }
+        self.port.note_setback(self.source, None);
         if let Some(hello) = self.options.hello() {
             up.greet(hello);
         }

@@ -15,6 +15,7 @@ use super::parts::Parts;
 use super::phase::{Phase, PhaseCell, PhaseEvent};
 use super::post::Post;
 use super::returned::Returned;
+use super::setbacks::Setbacks;
 use super::spiller::Spiller;
 use super::totals::Totals;
 use crate::error::{Error, ErrorKind, Result};
@@ -27,7 +28,7 @@ use crate::port::Origin;
 use crate::registry::{ContextUser, LiveGuard, Registry};
 use crate::signal::Signal;
 use crate::sys::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize};
-use crate::sys::sync::{Arc, Mutex, OnceLock, Weak};
+use crate::sys::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use crate::undelivered::{Tally, UndeliveredPeer};
 
 /// The part of a socket that its handles, its sessions and its context share.
@@ -54,6 +55,7 @@ pub(super) struct Core {
     pub(super) missed_events: AtomicU64,
     /// Messages lost outside the socket's current pipes.
     pub(super) lost_below: Mutex<Counters>,
+    setbacks: Mutex<Setbacks>,
     /// The number of entries in `State::unread`.
     pub(super) unread: AtomicUsize,
     /// The number of connections that are not over, and what they have given up since the socket closed its pipes.
@@ -158,6 +160,7 @@ impl Core {
             monitor_mask: AtomicU32::new(0),
             missed_events: AtomicU64::new(0),
             lost_below: Mutex::default(),
+            setbacks: Mutex::default(),
             unread: AtomicUsize::new(0),
             deliveries: AtomicUsize::new(0),
             lingering: AtomicU64::new(0),
@@ -239,6 +242,10 @@ impl Core {
 
     pub(super) fn arc(&self) -> Option<Arc<Core>> {
         self.me.upgrade()
+    }
+
+    pub(super) fn setbacks(&self) -> MutexGuard<'_, Setbacks> {
+        self.setbacks.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     #[inline]

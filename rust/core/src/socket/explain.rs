@@ -8,6 +8,7 @@ use std::time::Duration;
 use super::Wait;
 use super::core::{Core, State};
 use super::entries::{Attached, Place};
+use super::setbacks::Setbacks;
 use crate::error::{Error, ErrorKind};
 use crate::options::Options;
 use crate::patterns::{Dialogue, PatternSpec};
@@ -39,11 +40,11 @@ impl Direction {
 impl Core {
     /// See [`SocketInternals::too_few`](super::SocketInternals::too_few).
     pub(super) fn too_few(&self, found: usize, wanted: usize, what: &str) -> Error {
-        self.again(|state| {
+        self.again(|state, peers| {
             let place = match only_bind(state) {
                 // The list of endpoints would repeat the count.
                 Some(endpoint) if what == "connected" => format!(" at {endpoint}"),
-                _ => whereabouts(state, &Peers::of(state)),
+                _ => whereabouts(state, peers),
             };
             format!("{found} of {wanted} peers are {what}{place}")
         })
@@ -53,7 +54,7 @@ impl Core {
     pub(super) fn overview(&self) -> Option<String> {
         self.check_open().ok()?;
         let state = self.try_lock()?;
-        let text = listed(&state, &Peers::of(&state));
+        let text = listed(&state, &Peers::of(&state, &self.setbacks()));
         (!text.is_empty()).then_some(text)
     }
 
@@ -97,23 +98,24 @@ impl Core {
 
     pub(super) fn timed_out(&self, direction: Direction, waited: Option<Duration>) -> Error {
         let spec = self.spec();
-        self.again(|state| describe(state, spec, direction, waited))
+        self.again(|state, peers| describe(state, peers, spec, direction, waited))
     }
 
     #[cold]
-    fn again(&self, describe: impl FnOnce(&State) -> String) -> Error {
+    fn again(&self, describe: impl FnOnce(&State, &Peers<'_>) -> String) -> Error {
         let Ok(mut state) = self.lock_open() else {
             return Error::new(ErrorKind::Again);
         };
         self.begin_run(&mut state);
-        let text = describe(&state);
+        let text = describe(&state, &Peers::of(&state, &self.setbacks()));
         self.end_run(&mut state, false);
         Error::with(ErrorKind::Again, text)
     }
 }
 
 /// The number of peers of each bind and connect.
-struct Peers {
+struct Peers<'a> {
+    setbacks: &'a Setbacks,
     /// The number of the call, and its connected peers.
     connected: Vec<(u64, usize)>,
     total: usize,
@@ -123,9 +125,10 @@ struct Peers {
     more: bool,
 }
 
-impl Peers {
-    fn of(state: &State) -> Peers {
+impl<'a> Peers<'a> {
+    fn of(state: &State, setbacks: &'a Setbacks) -> Peers<'a> {
         let mut peers = Peers {
+            setbacks,
             connected: Vec::new(),
             total: 0,
             pipes: 0,
@@ -163,7 +166,7 @@ impl Peers {
 
     fn state_of(&self, place: &Place<'_>) -> String {
         let count = self.at(place.source);
-        match place.attached {
+        let mut text = match place.attached {
             Attached::Bound => match count {
                 1 => "1 peer connected".to_owned(),
                 _ => format!("{count} peers connected"),
@@ -172,17 +175,24 @@ impl Peers {
             _ if count > 0 => "connected".to_owned(),
             Attached::Connected => "connecting".to_owned(),
             Attached::ConnectedHere => "nothing is bound there yet".to_owned(),
+        };
+        if count == 0
+            && let Some(why) = self.setbacks.of(place.source)
+        {
+            text.push_str("; ");
+            text.push_str(why);
         }
+        text
     }
 }
 
 fn describe(
     state: &State,
+    peers: &Peers<'_>,
     spec: &PatternSpec,
     direction: Direction,
     waited: Option<Duration>,
 ) -> String {
-    let peers = Peers::of(state);
     let waited = match waited {
         Some(waited) => format!("within {} ms", waited.as_millis()),
         None => "in time".to_owned(),
@@ -193,13 +203,13 @@ fn describe(
         Direction::Send if peers.are_none() => format!("no peer {waited}"),
         Direction::Send => format!("no room in the queue of any peer {waited}"),
     };
-    text.push_str(&whereabouts(state, &peers));
-    text.push_str(&hint(state, spec, direction, &peers));
+    text.push_str(&whereabouts(state, peers));
+    text.push_str(&hint(state, spec, direction, peers));
     text
 }
 
 /// The endpoints, as the end of a sentence.
-fn whereabouts(state: &State, peers: &Peers) -> String {
+fn whereabouts(state: &State, peers: &Peers<'_>) -> String {
     match listed(state, peers) {
         text if text.is_empty() => ": this socket is neither bound nor connected".to_owned(),
         text => format!(" at {text}"),
@@ -214,7 +224,7 @@ fn only_bind(state: &State) -> Option<&str> {
 }
 
 /// The first [`MOST_PLACES`] endpoints with their peers, and the number of the others.
-fn listed(state: &State, peers: &Peers) -> String {
+fn listed(state: &State, peers: &Peers<'_>) -> String {
     let places: Vec<_> = state.endpoints.places().collect();
     let mut text = String::new();
     if places.is_empty() {
@@ -238,7 +248,7 @@ fn listed(state: &State, peers: &Peers) -> String {
 }
 
 /// The likely cause, where the state of the socket shows it.
-fn hint(state: &State, spec: &PatternSpec, direction: Direction, peers: &Peers) -> String {
+fn hint(state: &State, spec: &PatternSpec, direction: Direction, peers: &Peers<'_>) -> String {
     match direction {
         Direction::Recv
             if !spec.can_send

@@ -356,6 +356,10 @@ impl SocketPort for Core {
             .fetch_add(now.wrapping_sub(before), Ordering::Relaxed);
     }
 
+    fn note_setback(&self, source: u64, why: Option<String>) {
+        self.setbacks().note(source, why);
+    }
+
     fn is_backlogged(&self) -> bool {
         self.unread.load(Ordering::Relaxed) >= UNREAD_MAX
     }
