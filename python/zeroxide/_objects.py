@@ -1,6 +1,7 @@
 """The socket's calls that send and receive objects: text, JSON, pickles, MessagePack."""
 
 import builtins
+import sys
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar, Unpack, cast, overload
 
@@ -22,6 +23,9 @@ if TYPE_CHECKING:
     from .context import Context
 
 __all__ = ["ObjectMessages"]
+
+# Where programs replace `dumps` and `loads`, as they do with pyzmq. It is above this module.
+_JSONAPI = f"{__package__}.utils.jsonapi"
 
 # The first byte of pickles since protocol 2.
 _PICKLE = b"\x80"
@@ -218,9 +222,13 @@ class ObjectMessages(OptionAttributes):
         Source:
             pyzmq's ``Socket.send_json``
         """
-        import json
+        jsonapi = sys.modules.get(_JSONAPI)
+        if jsonapi is not None:
+            body = jsonapi.dumps(obj, **kwargs)
+        else:
+            import json
 
-        body = encoded(json.dumps(obj, **kwargs))
+            body = encoded(json.dumps(obj, **kwargs))
         return self.send(body, flags, routing_id=routing_id, group=group)
 
     def recv_json(self, flags: int = 0, **kwargs: "Unpack[LoadArguments]") -> Any:
@@ -247,7 +255,7 @@ class ObjectMessages(OptionAttributes):
 
         def load(body: bytes) -> Any:
             try:
-                return json.loads(body, **kwargs)
+                return sys.modules.get(_JSONAPI, json).loads(body, **kwargs)
             except ValueError as error:
                 raise _not_json(self, body, error) from None
 

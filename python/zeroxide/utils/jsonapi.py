@@ -1,9 +1,13 @@
-"""JSON as bytes for messages."""
+"""JSON as bytes for messages.
+
+`send_json` and `recv_json` call these functions, so a program may replace them.
+"""
 
 import json
 from typing import Any
 
 from .._exports import exports_only
+from .._hints import encoded
 
 __all__ = ["dumps", "jsonmod", "loads"]
 
@@ -29,7 +33,7 @@ def dumps(o: object, **kwargs: Any) -> bytes:
     Source:
         pyzmq's ``zmq.utils.jsonapi.dumps``
     """
-    return json.dumps(o, **kwargs).encode()
+    return encoded(json.dumps(o, **kwargs))
 
 
 def loads(s: bytes | bytearray | str, **kwargs: Any) -> Any:

@@ -354,6 +354,16 @@ def test_json(part):
     assert jsonapi.dumps({"b": 1, "a": 2}, sort_keys=True).find(b"a") < 4
 
 
+def test_json_by_functions_of_the_program(zmq, sockets, part, monkeypatch):
+    """Programs replace them with those of faster libraries."""
+    jsonapi = part("utils.jsonapi")
+    monkeypatch.setattr(jsonapi, "dumps", lambda o, **kwargs: f"mine {o} {kwargs}".encode())
+    monkeypatch.setattr(jsonapi, "loads", lambda s, **kwargs: (bytes(s), kwargs))
+    pull, push = sockets.pair(zmq.PULL, zmq.PUSH)
+    push.send_json(1, indent=2)
+    assert pull.recv_json(parse_int=int) == (b"mine 1 {'indent': 2}", {"parse_int": int})
+
+
 @pytest.mark.parametrize(
     ("function", "given", "expected"),
     [
