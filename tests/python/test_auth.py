@@ -403,6 +403,45 @@ def test_a_provider_that_exits_does_not_end_the_handler(zmq, auth, context):
     guard.stop()
 
 
+def test_a_pipe_leads_to_the_thread(zmq, auth, context):
+    """Programs look at it to see whether the authenticator runs."""
+    guard = auth.thread.ThreadAuthenticator(context)
+    assert guard.pipe is guard.thread is None
+    assert guard.pipe_endpoint.startswith("inproc://")
+    guard.start()
+    assert guard.thread.started.wait(PATIENCE)
+    assert guard.pipe.type == guard.thread.pipe.type == zmq.PAIR
+    assert guard.pipe.last_endpoint.decode() == guard.pipe_endpoint
+    guard.pipe.send(b"nonsense")
+    assert guard.pipe.poll(PATIENCE * 1000)
+    assert guard.pipe.recv() == b"ERROR"
+    guard.pipe.send(b"TERMINATE")
+    guard.thread.join(PATIENCE)
+    assert not guard.is_alive()
+    assert guard.thread.pipe is None
+
+
+def test_the_pipe_is_there_while_the_thread_runs(zmq, auth, context):
+    guard = auth.thread.ThreadAuthenticator(context)
+    for _ in range(2):
+        guard.start()
+        pipe = guard.pipe
+        assert guard.is_alive()
+        assert not pipe.closed
+        guard.stop()
+        assert pipe.closed
+        assert guard.pipe is guard.thread is None
+
+
+@pytest.mark.zeroxide_only
+def test_an_authenticator_whose_pipe_was_closed_stops(zmq, auth, context):
+    guard = auth.thread.ThreadAuthenticator(context)
+    guard.start()
+    guard.pipe.close()
+    guard.stop()
+    assert not guard.is_alive()
+
+
 @pytest.mark.zeroxide_only
 def test_the_thread_ends_with_the_context(zmq, auth):
     context = zmq.Context()

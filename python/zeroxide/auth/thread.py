@@ -3,14 +3,14 @@
 import asyncio
 import sys
 from contextlib import suppress
-from threading import Thread
+from threading import Event, Thread
 from typing import Any
 
-from .. import Context, _checks
+from .. import Context, Poller, Socket, _checks
 from .. import asyncio as _zmq_asyncio  # noqa: F401  (programs use zmq.asyncio after this, as with pyzmq)
 from .._exports import exports_only
-from ..constants import ENOTSOCK, ETERM
-from ..error import ZMQError
+from ..constants import ENOTSOCK, ETERM, NOBLOCK, PAIR, POLLIN
+from ..error import Again, ZMQError
 from .base import Authenticator
 
 __all__ = ["AuthenticationThread", "Authenticator", "ThreadAuthenticator"]
@@ -31,7 +31,7 @@ class AuthenticationThread(Thread):
 
     Args:
         authenticator: The authenticator, started.
-        pipe: Ignored.
+        pipe: A PAIR socket. The message ``TERMINATE`` on it ends the thread, which then closes it.
 
     Raises:
         TypeError: `authenticator` is not an authenticator.
@@ -42,34 +42,59 @@ class AuthenticationThread(Thread):
     """
 
     authenticator: Authenticator
+    pipe: "Socket[Any] | None"
+    """The thread's end of `ThreadAuthenticator.pipe`; None once the thread has ended."""
+    started: Event
+    """Set once the thread answers requests."""
+    log: Any
+    """The logger of the authenticator."""
 
-    def __init__(self, authenticator: Authenticator, pipe: Any = None) -> None:
+    def __init__(self, authenticator: Authenticator, pipe: "Socket[Any] | None" = None) -> None:
         if not isinstance(authenticator, Authenticator):
             raise TypeError(
                 f"authenticator takes an Authenticator, not {_checks.shown(authenticator)}"
             )
         if authenticator.zap_socket is None:
             raise RuntimeError("this authenticator is not started; call its start() first")
-        # `pipe` exists for old callers: closing the socket is enough.
         super().__init__(daemon=True, name="zeroxide-auth")
         self.authenticator = authenticator
+        self.log = authenticator.log
         self.pipe = pipe
+        self.started = Event()
         self._requests = authenticator.zap_socket
+        self._commands = pipe
+        self._poller: Poller[Any] = Poller()
         if _threads_are_greenlets():
-            from ..green import Socket
+            from .. import green
 
-            self._requests = Socket(shadow=authenticator.zap_socket)
+            self._requests = green.Socket(shadow=authenticator.zap_socket)
+            self._commands = pipe and green.Socket(shadow=pipe)
+            self._poller = green.Poller()
+        self._poller.register(self._requests, POLLIN)
+        if self._commands is not None:
+            self._poller.register(self._commands, POLLIN)
 
     def stop(self) -> None:
-        """Closes the socket, and waits for the thread to end."""
+        """Closes the sockets, and waits for the thread to end."""
+        if self._commands is not None:
+            self._commands.close()
         self._requests.close()
         self.join()
 
     def run(self) -> None:
         """Answers requests until the socket is closed."""
+        try:
+            self._answer()
+        finally:
+            if self._commands is not None:
+                self._commands.close()
+            self.pipe = None
+
+    def _answer(self) -> None:
         with asyncio.Runner() as runner:
+            self.started.set()
             try:
-                while True:
+                while self._waits_for_request():
                     request = self._requests.recv_multipart()
                     # A provider that calls sys.exit() would end this thread only, and without a word.
                     with suppress(SystemExit):
@@ -77,6 +102,23 @@ class AuthenticationThread(Thread):
             except ZMQError as error:
                 if error.errno not in (ENOTSOCK, ETERM):
                     raise
+
+    def _waits_for_request(self) -> bool:
+        """Returns True once there may be a request, and False if the thread was told to end."""
+        commands = self._commands
+        if commands is None:
+            return True
+        while True:
+            ready = dict(self._poller.poll())
+            if commands in ready:
+                command = commands.recv_multipart()
+                if command[0] == b"TERMINATE":
+                    return False
+                self.log.error("Invalid command to the authenticator: %r", command)
+                with suppress(Again):
+                    commands.send(b"ERROR", NOBLOCK)
+            if self._requests in ready:
+                return True
 
 
 class ThreadAuthenticator(Authenticator):
@@ -102,6 +144,10 @@ class ThreadAuthenticator(Authenticator):
 
     thread: AuthenticationThread | None
     """The thread; None while the authenticator is stopped."""
+    pipe: "Socket[Any] | None"
+    """A PAIR socket to the thread; None while the authenticator is stopped."""
+    pipe_endpoint: str
+    """The address that `pipe` is bound to while the authenticator runs."""
 
     def __init__(
         self,
@@ -111,6 +157,8 @@ class ThreadAuthenticator(Authenticator):
     ) -> None:
         super().__init__(context=context, encoding=encoding, log=log)
         self.thread = None
+        self.pipe = None
+        self.pipe_endpoint = f"inproc://{id(self)}.inproc"
 
     def start(self) -> None:
         """Starts the thread.
@@ -119,14 +167,26 @@ class ThreadAuthenticator(Authenticator):
             ZMQError: ``EADDRINUSE`` if the context has an authenticator already.
         """
         super().start()
-        self.thread = AuthenticationThread(self)
+        self.pipe = self.context.socket(PAIR, Socket)
+        self.pipe.linger = 0
+        self.pipe.bind(self.pipe_endpoint)
+        theirs = self.context.socket(PAIR, Socket)
+        theirs.linger = 0
+        theirs.connect(self.pipe_endpoint)
+        self.thread = AuthenticationThread(self, theirs)
         self.thread.start()
 
     def stop(self) -> None:
         """Stops the thread. Does nothing if it is not running."""
-        if self.thread is not None:
-            self.thread.stop()
-        self.thread = None
+        if self.thread is not None and self.pipe is not None:
+            try:
+                self.pipe.send(b"TERMINATE", NOBLOCK)
+                self.thread.join()
+            except ZMQError:
+                # The program has closed the pipe, or the context.
+                self.thread.stop()
+            self.pipe.close()
+        self.thread = self.pipe = None
         super().stop()
 
     def is_alive(self) -> bool:
