@@ -107,7 +107,7 @@ impl Decision {
         Decision {
             verdict: Verdict {
                 status,
-                user_id,
+                user_id: Some(user_id),
                 ..Verdict::default()
             },
             reason: String::new(),

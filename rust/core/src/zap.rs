@@ -174,7 +174,7 @@ fn parse(reply: Message, request_id: &str) -> Result<Answer, Failure> {
     Ok(Answer {
         verdict: Verdict {
             status,
-            user_id: String::from_utf8_lossy(user_id).into_owned(),
+            user_id: Some(String::from_utf8_lossy(user_id).into_owned()),
             metadata,
         },
         text: String::from_utf8_lossy(text).into_owned(),
@@ -193,7 +193,7 @@ mod tests {
     fn a_reply_is_a_verdict() {
         let metadata = b"\x05X-Age\0\0\0\x0242";
         let answer = reply([b"", b"1.0", b"7", b"200", b"OK", b"alice", metadata]).unwrap();
-        assert_eq!(answer.verdict.user_id, "alice");
+        assert_eq!(answer.verdict.user_id.as_deref(), Some("alice"));
         assert_eq!(
             answer.verdict.metadata,
             [("X-Age".to_owned(), Bytes::from("42"))]

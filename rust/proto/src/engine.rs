@@ -126,7 +126,8 @@ pub struct PeerInfo {
     pub version: (u8, u8),
     /// The security mechanism; empty for a peer that does not speak ZMTP.
     pub mechanism: &'static str,
-    /// Its user id, if an authenticator or the mechanism provided one.
+    /// Its user id, if an authenticator or the mechanism provided one. That of an authenticator may be empty, which
+    /// identifies no user.
     pub user_id: Option<String>,
     /// With CURVE, its authenticated public key.
     pub key: Option<Bytes>,

@@ -88,7 +88,7 @@ fn the_authenticator_gets_the_clients_key() {
         assert_eq!(pair.a.events(), []);
         let verdict = Verdict {
             status,
-            user_id: "alice".to_owned(),
+            user_id: Some("alice".to_owned()),
             metadata: Vec::new(),
         };
         pair.b.engine.handle_verdict(verdict, pair.now);

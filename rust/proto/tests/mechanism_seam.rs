@@ -281,7 +281,7 @@ fn the_handshake_waits_for_the_verdict() {
     assert!(pair.b.engine.poll_timeout().is_some());
     let granted = Verdict {
         status: 200,
-        user_id: "bob".to_owned(),
+        user_id: Some("bob".to_owned()),
         metadata: vec![("Role".to_owned(), Bytes::from("admin"))],
     };
     pair.b.engine.handle_verdict(granted.clone(), pair.now);

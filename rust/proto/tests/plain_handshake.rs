@@ -85,7 +85,7 @@ fn the_server_word_for_word() {
     });
     assert_eq!(script.events(), [asked]);
     let granted = Verdict {
-        user_id: "Alice".to_owned(),
+        user_id: Some("Alice".to_owned()),
         ..verdict(200)
     };
     script.engine.handle_verdict(granted, script.now);

@@ -190,3 +190,29 @@ def test_metadata_of_a_reply_has_any_names_and_the_first_value_counts(zmq, conte
     frame = pull.recv(copy=False)
     found = [frame.get(name) for name in ("A b", "\xe9", "A", "User-Id")]
     assert found == ["space", "accent", "first", "me"]
+
+
+@pytest.mark.parametrize("mechanism", ["NULL", "PLAIN", "CURVE"])
+def test_a_handler_may_name_no_user(zmq, context, mechanism):
+    handler = context.socket(zmq.REP)
+    handler.bind("inproc://zeromq.zap.01")
+    server, client = context.socket(zmq.ROUTER), context.socket(zmq.DEALER)
+    server.zap_domain = b"global"
+    if mechanism == "PLAIN":
+        server.plain_server = 1
+        client.plain_username, client.plain_password = b"user", b"password"
+    elif mechanism == "CURVE":
+        public, secret = zmq.curve_keypair()
+        server.curve_server, server.curve_secretkey = 1, secret
+        client.curve_publickey, client.curve_secretkey = public, secret
+        client.curve_serverkey = public
+    server.bind("tcp://127.0.0.1:*")
+    client.connect(server.last_endpoint.decode())
+    client.send(b"x")
+    version, request, *_ = handler.recv_multipart()
+    handler.send_multipart([version, request, b"200", b"OK", b"", b""])
+    name, body = server.recv_multipart(copy=False)
+    assert name["User-Id"] == body["User-Id"] == ""
+    server.send_multipart([name.bytes, b"y"])
+    with pytest.raises(zmq.ZMQError):
+        client.recv(copy=False).get("User-Id")

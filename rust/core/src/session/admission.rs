@@ -89,7 +89,11 @@ impl Session {
         match answer {
             Ok(answer) => {
                 let verdict = answer.verdict;
-                up.admission.recognised = verdict.status == 200 && !verdict.user_id.is_empty();
+                let is_named = verdict
+                    .user_id
+                    .as_deref()
+                    .is_some_and(|user| !user.is_empty());
+                up.admission.recognised = verdict.status == 200 && is_named;
                 up.admission.refusal = (verdict.status != 200).then(|| {
                     let address = up.stream.peer_address();
                     let (address, status) = (named(&address), verdict.status);

@@ -326,7 +326,8 @@ impl Session {
                 && !now.is_empty()
                 && before != now
         };
-        before.user_id != now.user_id
+        let user = |info: &PeerInfo| info.user_id.clone().filter(|user| !user.is_empty());
+        user(&before) != user(now)
             || is_known_for_sure(&before) != is_known_for_sure(now)
             || renamed(&before.routing_id, &now.routing_id)
     }

@@ -626,6 +626,7 @@ fn client_of(peer: &PeerInfo) -> Option<Client> {
     let user = peer
         .user_id
         .as_deref()
+        .filter(|user| !user.is_empty())
         .map_or_else(|| key.clone(), Arc::from);
     Some(Client { user, key })
 }

@@ -278,14 +278,18 @@ impl Engine {
             }
             routing_id = identity.clone();
         }
+        let given = verdict.user_id;
+        let user_id = match given.as_deref() {
+            // As in libzmq, an authenticator's empty user id is one.
+            Some("") => peer.user_id.or(given),
+            _ => given.or(peer.user_id),
+        };
         let info = PeerInfo {
             socket_type: Some(socket_type),
             routing_id,
             version: (3, minor),
             mechanism: self.config.mechanism.spec.name,
-            user_id: Some(verdict.user_id)
-                .filter(|user_id| !user_id.is_empty())
-                .or(peer.user_id),
+            user_id,
             key: peer.key,
             properties: merged(verdict.metadata, peer.properties),
         };

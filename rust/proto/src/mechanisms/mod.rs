@@ -161,8 +161,8 @@ pub struct Verdict {
     /// 200 admits the peer. 300 closes the connection without a reason, so that the peer retries; any other status is
     /// sent to the peer.
     pub status: u16,
-    /// The user id of the peer; empty if unknown.
-    pub user_id: String,
+    /// The user id of the peer, which may be empty; `None` if no authenticator was asked.
+    pub user_id: Option<String>,
     /// Further properties of the peer, which take precedence over those that the peer sent.
     pub metadata: Vec<(String, Bytes)>,
 }
@@ -182,7 +182,7 @@ impl Verdict {
 pub struct Peer {
     /// Its properties as received.
     pub properties: Vec<(String, Bytes)>,
-    /// Its user id, if the mechanism itself knows it; the one from an authenticator takes precedence.
+    /// Its user id, if the mechanism itself knows it. One from an authenticator takes precedence, unless it is empty.
     pub user_id: Option<String>,
     /// Its authenticated public key.
     pub key: Option<Bytes>,
