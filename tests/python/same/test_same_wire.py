@@ -104,6 +104,23 @@ def test_metadata_has_any_name(zmq, context, sockets, name):
     assert pull.recv(copy=False).get(name) == "value"
 
 
+@pytest.mark.parametrize("value", [b"\xff\xfe", b"\xe9", b"\x80:\n"], ids=repr)
+def test_metadata_has_any_bytes(zmq, context, value):
+    """As the peer gets them."""
+    with tcp.create_server(("127.0.0.1", 0)) as listener:
+        listener.settimeout(PATIENCE)
+        push = context.socket(zmq.PUSH)
+        push.set(zmq.METADATA, b"X-raw:" + value)
+        push.connect(f"tcp://127.0.0.1:{listener.getsockname()[1]}")
+        stream, _ = listener.accept()
+        with stream:
+            stream.settimeout(PATIENCE)
+            stream.sendall(b"\xff" + bytes(8) + b"\x7f\3\1" + b"NULL".ljust(20, b"\0") + bytes(32))
+            take(stream, 64)
+            ready = take(stream, take(stream, 2)[1])
+    assert b"\5X-raw" + len(value).to_bytes(4, "big") + value in ready
+
+
 @pytest.mark.parametrize("name", [b"\xff\xfe", b"\xe9", b"X-\x00", b" ", b"n" * 255], ids=repr)
 def test_a_peer_may_have_a_property_of_any_name(zmq, sockets, name):
     pull = sockets.bound(zmq.PULL)

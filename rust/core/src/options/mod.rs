@@ -390,24 +390,31 @@ impl Options {
     }
 
     /// Adds a property for the handshake. The first value of a name stays.
-    fn add_metadata(&mut self, text: &str) -> Result<()> {
+    fn add_metadata(&mut self, property: &[u8]) -> Result<()> {
         let invalid = |why: &str| Err(Error::with(ErrorKind::Invalid, format!("METADATA {why}")));
-        let Some((name, value)) = text
-            .split_once(':')
-            .filter(|(name, value)| name.starts_with("X-") && name.len() > 2 && !value.is_empty())
+        let colon = property.iter().position(|byte| *byte == b':');
+        let Some((name, value)) = colon
+            .map(|colon| (&property[..colon], &property[colon + 1..]))
+            .filter(|(name, value)| name.starts_with(b"X-") && name.len() > 2 && !value.is_empty())
         else {
             return invalid("is X-name:value, with a name and a value");
+        };
+        let Some(name) = std::str::from_utf8(name)
+            .ok()
+            .filter(|name| !name.contains('\0'))
+        else {
+            return invalid("takes names in UTF-8 without zero bytes");
         };
         if name.len() > 255 {
             return invalid("takes names of at most 255 bytes");
         }
         let size = |(name, value): &(String, Bytes)| name.len() + value.len();
         let before: usize = self.metadata.iter().map(size).sum();
-        if before + text.len() > METADATA_BYTES || self.metadata.len() >= METADATA_COUNT {
+        if before + property.len() > METADATA_BYTES || self.metadata.len() >= METADATA_COUNT {
             return invalid("is more than a handshake has room for");
         }
         if !self.metadata.iter().any(|(known, _)| known == name) {
-            let value = Bytes::copy_from_slice(value.as_bytes());
+            let value = Bytes::copy_from_slice(value);
             self.metadata.push((name.to_owned(), value));
         }
         Ok(())

@@ -45,6 +45,7 @@ enum Write {
     Int(fn(&mut Options, i64)),
     Bytes(fn(&mut Options, &[u8])),
     Str(fn(&mut Options, &str)),
+    CheckedBytes(fn(&mut Options, &[u8]) -> Result<()>),
     CheckedStr(fn(&mut Options, &str) -> Result<()>),
     Mechanism(&'static MechanismSpec, &'static Setting),
 }
@@ -70,6 +71,7 @@ impl Access {
             (Some(Write::Int(write)), Value::Int(number)) => write(options, *number),
             (Some(Write::Bytes(write)), Value::Bytes(bytes)) => write(options, bytes),
             (Some(Write::Str(write)), Value::Bytes(bytes)) => write(options, text(row, bytes)?),
+            (Some(Write::CheckedBytes(write)), Value::Bytes(bytes)) => write(options, bytes)?,
             (Some(Write::CheckedStr(write)), Value::Bytes(bytes)) => {
                 write(options, text(row, bytes)?)?
             }
@@ -349,9 +351,9 @@ macro_rules! socket_options {
                 .int(|o| o.security.enforce_domain.into(), |o, v| o.security.enforce_domain = v == 1),
             94 LOOPBACK_FASTPATH [loopback_fastpath, set_loopback_fastpath: bool]: Bool, "A feature of Windows. Stored without effect."
                 .int(|o| o.loopback_fastpath.into(), |o, v| o.loopback_fastpath = v != 0),
-            95 METADATA [=> set_metadata: text]: Str, "A property sent to peers in the handshake, as X-name:value; each call adds one."
+            95 METADATA [=> set_metadata: bytes]: Bytes, "A property sent to peers in the handshake, as X-name:value; each call adds one."
                 .of_standard()
-                .write_only_str(Options::add_metadata),
+                .write_only_bytes(Options::add_metadata),
             96 MULTICAST_LOOP [multicast_loop, set_multicast_loop: bool]: Bool, "Whether what is sent to a multicast group also reaches the members on this machine."
                 .int(|o| o.multicast_loop.into(), |o, v| o.multicast_loop = v != 0),
             97 ROUTER_NOTIFY [router_notify, set_router_notify: i32]: Int, "Receive an empty message from a peer that has connected (1), disconnected (2), or both (3); 0 = neither."
@@ -647,6 +649,10 @@ impl OptionRow {
 
     const fn write_only_int(self, write: fn(&mut Options, i64)) -> OptionRow {
         self.writes(Write::Int(write))
+    }
+
+    const fn write_only_bytes(self, write: fn(&mut Options, &[u8]) -> Result<()>) -> OptionRow {
+        self.writes(Write::CheckedBytes(write))
     }
 
     const fn write_only_str(self, write: fn(&mut Options, &str) -> Result<()>) -> OptionRow {

@@ -233,6 +233,17 @@ fn filters_add_up_and_clear() {
 fn metadata_is_limited() {
     let mut options = options(SocketType::Push);
     let metadata = id("METADATA");
+    assert!(
+        options
+            .set(metadata, &Value::from(&b"X-raw:\xff\0"[..]))
+            .is_ok()
+    );
+    assert_eq!(options.metadata.pop().unwrap().1, &b"\xff\0"[..]);
+    assert!(
+        options
+            .set(metadata, &Value::from(&b"X-\xff:raw"[..]))
+            .is_err()
+    );
     let mut set = |text: &str| options.set(metadata, &Value::from(text)).is_ok();
     assert!(set("X-a:1"));
     assert!(set("X-a:2"));
