@@ -117,7 +117,7 @@ const PYTHON: &[&[&str]] = &[
     &["_constant_texts", "_option_names"],
     &["_enums"],
     &["constants", "version"],
-    &["error"],
+    &["error", "_overridden"],
     &[
         "frame",
         "_options",
@@ -127,7 +127,6 @@ const PYTHON: &[&[&str]] = &[
         "_typed",
         "_cautions",
         "_observing",
-        "_overridden",
     ],
     &["_tracker", "events", "as_zmq"],
     &["_pickles", "_both"],

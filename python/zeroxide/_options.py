@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from . import _native
 from ._hints import did_you_mean, encoded
 from ._option_names import READ_ONLY, ReadOnlyOptions, SocketOptions, UpperCaseOptions
+from ._overridden import forget_replaced, keep_replaced
 from .constants import ContextOption, Errno, SocketOption
 from .error import ZMQError
 
@@ -69,11 +70,18 @@ class OptionAttributes(_native.Socket, SocketOptions, UpperCaseOptions, ReadOnly
                 self.set(SocketOption[key.upper()], value)
             elif key in self.__dict__ or is_declared(type(self), key):
                 object.__setattr__(self, key, value)
+                if key in ("send", "recv"):
+                    keep_replaced(self, key)
             elif key.upper() in SocketOption.__members__:
                 self.set(SocketOption[key.upper()], value)
             else:
                 # A misspelt option must not become an attribute that does nothing.
                 raise no_option(self, key)
+
+        def __delattr__(self, key: str) -> None:
+            object.__delattr__(self, key)
+            if key in ("send", "recv"):
+                forget_replaced(self, key)
 
 
 def _install_options() -> frozenset[str]:

@@ -1,11 +1,17 @@
-"""Subclasses of sockets that override `send` or `recv`, as programs written for pyzmq do.
+"""Sockets whose `send` or `recv` a program overrides or replaces, as programs written for pyzmq do.
 
 There, `send_multipart` and `recv_multipart` call `send` and `recv` for every part, so a class that encrypts or counts
 messages overrides these two only. Here, they are native and do not. A subclass that overrides one of the two therefore
 gets a multipart call made of it, unless it has one of its own. All other calls, such as `send_json`, call the four
 by name anyway. A class that overrides nothing keeps the native calls.
+
+Tests replace `send` and `recv` later: `mock.patch.object` sets an attribute of a socket or of a class. A replaced call
+of a socket is noticed as it is set, and one of a class by the sockets that are made meanwhile. These sockets get the
+multipart call as an attribute. Sockets that exist already do not notice a change of their class: to look for one in
+every `send_multipart` would take a fifth of its time.
 """
 
+import weakref
 from collections.abc import Iterable
 from typing import Any
 
@@ -13,7 +19,7 @@ from . import _checks
 from ._native import AsyncSocket, Frame
 from .constants import RCVMORE, SNDMORE
 
-__all__ = ["redirect"]
+__all__ = ["forget_replaced", "keep_replaced", "redirect"]
 
 
 def redirect(cls: type) -> None:
@@ -25,10 +31,46 @@ def redirect(cls: type) -> None:
         called = f"{name}_multipart"
         overrides = next(base for base in cls.__mro__ if name in base.__dict__)
         defines = next(base for base in cls.__mro__ if called in base.__dict__)
-        is_native = defines.__module__.partition(".")[0] == __package__
         is_later = cls.__mro__.index(overrides) < cls.__mro__.index(defines)
-        if is_later and (is_native or defines.__dict__[called] is multipart):
+        if is_later and (_is_own(defines) or defines.__dict__[called] is multipart):
             setattr(cls, called, multipart)
+
+
+def keep_replaced(socket: Any, name: str) -> None:
+    """Has the multipart call of a socket go through its `send` or `recv`, which a program has replaced."""
+    called = f"{name}_multipart"
+    cls = type(socket)
+    defines = next(base for base in cls.__mro__ if called in base.__dict__)
+    multipart = _recv_multipart if name == "recv" else _send_multipart
+    if (
+        not isinstance(socket, AsyncSocket)
+        and called not in socket.__dict__
+        and _is_own(defines)
+        and defines.__dict__[called] is not multipart
+    ):
+        socket.__dict__[called] = _Through(socket, multipart)
+
+
+def forget_replaced(socket: Any, name: str) -> None:
+    """Gives a socket its own multipart call back."""
+    called = f"{name}_multipart"
+    if isinstance(socket.__dict__.get(called), _Through):
+        del socket.__dict__[called]
+
+
+def _is_own(cls: type) -> bool:
+    return cls.__module__.partition(".")[0] == __package__
+
+
+class _Through:
+    """A multipart call of one socket, which does not keep the socket alive."""
+
+    def __init__(self, socket: Any, call: Any) -> None:
+        self._socket = weakref.ref(socket)
+        self._call = call
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self._call(self._socket(), *args, **kwargs)
 
 
 def _recv_multipart(self: Any, flags: int = 0, copy: bool = True, track: bool = False) -> list[Any]:

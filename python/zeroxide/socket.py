@@ -28,7 +28,7 @@ from ._exports import exports_only
 from ._native import SocketContext
 from ._option_calls import OptionCalls
 from ._options import HIDDEN
-from ._overridden import redirect
+from ._overridden import keep_replaced, redirect
 from ._tables import TableMessages
 from ._typing import ReturnT_co
 from .constants import (
@@ -140,6 +140,8 @@ class Socket(OptionCalls, TableMessages, Generic[ReturnT_co]):
     """The socket's type; a plain number if an extension module has added the type."""
     _repr_cls: ClassVar[str] = "zmq.Socket"
     _shadow: bool = False
+    # What `send` and `recv` were when the class was made.
+    _own_calls: ClassVar[tuple[Any, Any]]
     # Keeps what a shadow stands for alive.
     _shadow_obj: "Socket[Any] | None" = None
     _monitor_socket: "Socket[Any] | None" = None
@@ -154,6 +156,11 @@ class Socket(OptionCalls, TableMessages, Generic[ReturnT_co]):
     ) -> None:
         # Attributes that are not options bypass `__setattr__`, which takes microseconds.
         attributes = self.__dict__
+        cls = self.__class__
+        if cls.send is not cls._own_calls[0] or cls.recv is not cls._own_calls[1]:
+            # A program has replaced one in the class, as `mock.patch.object` does.
+            keep_replaced(self, "send")
+            keep_replaced(self, "recv")
         if isinstance(ctx_or_socket, Socket):
             shadow, ctx_or_socket = ctx_or_socket, None
         if shadow:
@@ -182,6 +189,7 @@ class Socket(OptionCalls, TableMessages, Generic[ReturnT_co]):
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         redirect(cls)
+        cls._own_calls = (cls.send, cls.recv)
 
     @classmethod
     def shadow(cls, address: "Socket[Any] | int") -> Self:
@@ -546,6 +554,9 @@ class Socket(OptionCalls, TableMessages, Generic[ReturnT_co]):
         """
         self._monitor_socket = None
         self.monitor(None, 0)
+
+
+Socket._own_calls = (Socket.send, Socket.recv)
 
 
 def _context_of(context: Any, socket_type: Any) -> "Context[Any]":

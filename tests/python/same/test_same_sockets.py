@@ -592,6 +592,46 @@ def test_an_overridden_multipart_call_stays(zmq, sockets, reversing):
         assert pull.count == 1
 
 
+def test_calls_go_through_a_replaced_send(zmq, sockets):
+    push = sockets.bound(zmq.PUSH, "inproc")
+    with mock.patch.object(push, "send") as send:
+        push.send_string("a")
+        push.send_multipart([b"b", b"c"])
+        assert [call.args[0] for call in send.call_args_list] == [b"a", b"b", b"c"]
+    pull = sockets.connected(zmq.PULL, push)
+    push.send_multipart([b"d"])
+    assert pull.recv() == b"d"
+
+
+def test_calls_go_through_a_replaced_recv(zmq, sockets):
+    pull, push = sockets.pair(zmq.PULL, zmq.PUSH, "inproc")
+    with mock.patch.object(pull, "recv", return_value=b"1"):
+        assert (pull.recv_string(), pull.recv_json()) == ("1", 1)
+        assert pull.recv_multipart() == [b"1"]
+    push.send_multipart([b"d"])
+    assert pull.recv_multipart() == [b"d"]
+
+
+@pytest.mark.parametrize("derived", [False, True])
+def test_calls_go_through_what_replaces_them_in_a_class(zmq, context, sockets, derived):
+    kind = type("Derived", (zmq.Socket,), {}) if derived else zmq.Socket
+    with (
+        mock.patch.object(zmq.Socket, "send") as send,
+        mock.patch.object(zmq.Socket, "recv", return_value=b"1"),
+    ):
+        pair = context.socket(zmq.PAIR, kind)
+        pair.send(b"a")
+        pair.send_string("b")
+        pair.send_multipart([b"c", b"d"])
+        assert [call.args[0] for call in send.call_args_list] == [b"a", b"b", b"c", b"d"]
+        assert (pair.recv(), pair.recv_string(), pair.recv_multipart()) == (b"1", "1", [b"1"])
+    pair.bind("inproc://replaced")
+    other = context.socket(zmq.PAIR, kind)
+    other.connect("inproc://replaced")
+    pair.send_multipart([b"e", b"f"])
+    assert other.recv_multipart() == [b"e", b"f"]
+
+
 def test_nothing_is_sent_of_a_message_with_a_wrong_part(zmq, sockets, reversing):
     pull = sockets.bound(zmq.PULL, "inproc")
     with reversing(sockets.context, zmq.PUSH) as push:
