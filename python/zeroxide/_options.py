@@ -15,7 +15,7 @@ from ._overridden import forget_replaced, keep_replaced
 from .constants import ContextOption, Errno, SocketOption
 from .error import ZMQError
 
-__all__ = ["HIDDEN", "OptionAttributes", "SocketOptions", "is_declared", "no_option"]
+__all__ = ["HIDDEN", "MIXED_CASE", "OptionAttributes", "SocketOptions", "is_declared", "no_option"]
 
 
 def _annotations(cls: type) -> dict[str, Any]:
@@ -73,6 +73,7 @@ class OptionAttributes(_native.Socket, SocketOptions, UpperCaseOptions, ReadOnly
                 if key in ("send", "recv"):
                     keep_replaced(self, key)
             elif key.upper() in SocketOption.__members__:
+                _spell(key, SocketOption[key.upper()])
                 self.set(SocketOption[key.upper()], value)
             else:
                 # A misspelt option must not become an attribute that does nothing.
@@ -82,6 +83,19 @@ class OptionAttributes(_native.Socket, SocketOptions, UpperCaseOptions, ReadOnly
             object.__delattr__(self, key)
             if key in ("send", "recv"):
                 forget_replaced(self, key)
+
+
+# The names in mixed case that can be read. pyzmq reads all, and lists none of them.
+MIXED_CASE: set[str] = set()
+
+
+def _spell(name: str, option: SocketOption) -> None:
+    """Makes an option an attribute by one more name, in mixed case.
+
+    A `__getattr__` would find all such names, and slow every call of a method.
+    """
+    MIXED_CASE.add(name)
+    setattr(OptionAttributes, name, _Option(option))
 
 
 def _install_options() -> frozenset[str]:
@@ -95,6 +109,9 @@ def _install_options() -> frozenset[str]:
             setattr(OptionAttributes, name, attribute)
             setattr(OptionAttributes, name.lower(), attribute)
             names |= {name, name.lower()}
+        if name not in ("HWM", "SUBSCRIBE", "UNSUBSCRIBE"):
+            _spell(name.capitalize(), option)
+            _spell(name.title(), option)
     # In lower case, it is an attribute with the enum's member.
     OptionAttributes.TYPE = _Option(SocketOption.TYPE)  # type: ignore[attr-defined]
     names.add("TYPE")

@@ -27,7 +27,7 @@ from ._cautions import warn_of_security
 from ._exports import exports_only
 from ._native import SocketContext
 from ._option_calls import OptionCalls
-from ._options import HIDDEN
+from ._options import HIDDEN, MIXED_CASE
 from ._overridden import keep_replaced, redirect
 from ._tables import TableMessages
 from ._typing import ReturnT_co
@@ -313,7 +313,7 @@ class Socket(OptionCalls, TableMessages, Generic[ReturnT_co]):
         return f"zmq.{kind.name}" if isinstance(kind, SocketType) else str(kind)
 
     def __dir__(self) -> list[str]:
-        names = set(super().__dir__())
+        names = set(super().__dir__()) - MIXED_CASE
         # Programs that take this for pyzmq may look for its names.
         return sorted(names if as_zmq.installed() else names - HIDDEN - {"HWM"})
 

@@ -693,3 +693,14 @@ def test_options_are_set_in_any_case(dealer):
     dealer.Linger = 5
     dealer.rcvTimeO = 6
     assert (dealer.linger, dealer.rcvtimeo) == (5, 6)
+    assert (dealer.Linger, dealer.rcvTimeO) == (5, 6)
+
+
+def test_options_are_read_with_capitals(zmq, dealer):
+    dealer.linger, dealer.routing_id = 5, b"name"
+    assert dealer.Linger == 5
+    assert dealer.Routing_Id == dealer.Routing_id == b"name"
+    assert dealer.Type == zmq.DEALER
+    assert dealer.Fd == dealer.fd
+    assert not hasattr(dealer, "Lingr")
+    assert not {"Linger", "Routing_Id"} & set(dir(dealer))
