@@ -228,6 +228,20 @@ def test_with_ipv6_an_interface_name_means_its_ipv6_address(zmq, context):
     assert pull.recv(copy=False)["Peer-Address"] == "::1"
 
 
+@pytest.mark.parametrize("host", ["127.0.0.1%lo", "[127.0.0.1%lo]"])
+def test_an_ipv4_address_may_have_a_zone(zmq, context, host):
+    pull, push = context.socket(zmq.PULL), context.socket(zmq.PUSH)
+    pull.bind(f"tcp://{host}:*")
+    assert pull.last_endpoint.decode() == f"tcp://127.0.0.1:{port_of(pull)}"
+    endpoint = f"tcp://{host}:{port_of(pull)}"
+    push.connect(endpoint)
+    push.send(b"x")
+    assert pull.recv() == b"x"
+    push.disconnect(endpoint)
+    with pytest.raises(zmq.ZMQError):
+        pull.bind("tcp://127.0.0.1%no-such0:*")
+
+
 LATE = """
 import importlib, subprocess, sys
 
@@ -261,6 +275,34 @@ def test_an_interface_to_connect_from_may_appear_later(zmq):
         pytest.skip("no network namespace with an interface (root, veth)")
     done = in_own_network(sys.executable, "-c", LATE, zmq.__name__)
     assert (done.returncode, done.stdout) == (0, "10.9.9.1\n"), done.stderr
+
+
+LABEL = """
+import importlib, sys
+
+zmq = importlib.import_module(sys.argv[1])
+with zmq.Context() as context:
+    context.linger, context.rcvtimeo = 0, 20_000
+    pull, push = context.socket(zmq.PULL), context.socket(zmq.PUSH)
+    pull.bind("tcp://[lo:7]:*")
+    endpoint = pull.last_endpoint.decode()
+    push.connect("tcp://[lo:7]:0;" + endpoint.removeprefix("tcp://"))
+    push.send(b"x")
+    print(endpoint.rpartition(":")[0], pull.recv(copy=False)["Peer-Address"])
+    context.destroy(linger=0)
+"""
+
+
+def test_brackets_may_be_around_the_label_of_an_address(zmq):
+    if not all(map(shutil.which, ("unshare", "ip"))):
+        pytest.skip("needs unshare and ip")
+    add = "ip addr add 127.0.7.7/8 dev lo label lo:7"
+    if in_own_network(*add.split()).returncode != 0:
+        pytest.skip("no network namespace (root)")
+    done = in_own_network(
+        "sh", "-c", f'{add} && exec "$@"', "sh", sys.executable, "-c", LABEL, zmq.__name__
+    )
+    assert (done.returncode, done.stdout) == (0, "tcp://127.0.7.7 127.0.7.7\n"), done.stderr
 
 
 def test_a_socket_that_connected_first_can_send_despite_an_incompatible_bind(zmq, context):

@@ -114,24 +114,21 @@ pub(super) fn host(text: &str) -> Result<Host> {
         Some((address, zone)) => (address, Some(zone)),
         None => (literal, None),
     };
-    if let Ok(address) = address.parse::<Ipv6Addr>()
+    if let Ok(address) = address.parse::<IpAddr>()
         && zone.is_none_or(|zone| !zone.is_empty())
     {
-        return Ok(Host::Ip(address.into(), zone.map(str::to_owned)));
+        return Ok(Host::Ip(address, zone.map(str::to_owned)));
     }
     if bare.is_some() {
         // libzmq takes the brackets away, whatever they are around.
         return match literal {
             "" => Err(invalid(text, "there is no host between the brackets")),
-            _ if literal.contains([':', '%', '[']) => Err(invalid(
-                text,
-                "there is no IPv6 address between the brackets",
-            )),
+            _ if literal.contains(['%', '[']) || literal.contains(':') && !is_label(literal) => {
+                let why = "there is no IPv6 address between the brackets";
+                Err(invalid(text, why))
+            }
             _ => host(literal),
         };
-    }
-    if let Ok(address) = literal.parse::<Ipv4Addr>() {
-        return Ok(Host::Ip(address.into(), None));
     }
     let legal = |byte: u8| byte.is_ascii_alphanumeric() || b".-_:".contains(&byte);
     if text.is_empty() {
@@ -142,6 +139,14 @@ pub(super) fn host(text: &str) -> Result<Host> {
         return Err(invalid(text, "this is neither an address nor a host name"));
     }
     Ok(Host::Name(text.to_owned()))
+}
+
+/// Whether it may be the label of an interface's further address, such as `eth0:1`.
+fn is_label(text: &str) -> bool {
+    let (interface, label) = text.split_once(':').unwrap_or_default();
+    // An IPv6 address has two colons or more.
+    let is_one = !interface.is_empty() && !label.is_empty() && !label.contains(':');
+    is_one && interface.parse::<Ipv4Addr>().is_err()
 }
 
 impl Host {
@@ -214,7 +219,11 @@ pub(super) fn literal(
         IpAddr::V6(address) => {
             Ok(SocketAddrV6::new(address, port, 0, zone.map_or(Ok(0), interface_number)?).into())
         }
-        IpAddr::V4(_) => Ok(SocketAddr::new(address, port)),
+        IpAddr::V4(_) => {
+            // It means nothing, but libzmq accepts the zone of an interface that exists.
+            zone.map(interface_number).transpose()?;
+            Ok(SocketAddr::new(address, port))
+        }
     }
 }
 
@@ -314,6 +323,12 @@ mod tests {
             ("[*]:*", Host::Any, 0),
             ("[localhost]:9", Host::Name("localhost".into()), 9),
             ("eth0:1:5555", Host::Name("eth0:1".into()), 5555),
+            ("[eth0:1]:5555", Host::Name("eth0:1".into()), 5555),
+            (
+                "[127.0.0.1%lo]:7",
+                Host::Ip("127.0.0.1".parse().unwrap(), Some("lo".into())),
+                7,
+            ),
             (
                 "some-host.example.org:5",
                 Host::Name("some-host.example.org".into()),
@@ -362,7 +377,9 @@ mod tests {
             "127.0.0.1]:1",
             "[[127.0.0.1]]:1",
             "[a b]:1",
-            "[127.0.0.1%lo]:1",
+            "[127.0.0.1%]:1",
+            "[127.0.0.1:5]:1",
+            "[eth0:]:1",
             "[::g]:1",
             "[]:1",
             "[::1]]:1",
@@ -443,6 +460,14 @@ mod tests {
         assert_eq!(
             local("[fe80::1%1]:5", true).unwrap(),
             found("[fe80::1%1]:5")
+        );
+        assert_eq!(
+            local("127.0.0.1%lo:5", false).unwrap(),
+            found("127.0.0.1:5")
+        );
+        assert_eq!(
+            local("[127.0.0.1%nope]:5", false).unwrap_err().kind(),
+            ErrorKind::NoDevice
         );
         assert_eq!(local("some.host:5", false).unwrap(), None);
         assert_eq!(
