@@ -277,6 +277,25 @@ def test_an_interface_to_connect_from_may_appear_later(zmq):
     assert (done.returncode, done.stdout) == (0, "10.9.9.1\n"), done.stderr
 
 
+LATE_ZONE = """
+import importlib, subprocess, sys
+
+zmq = importlib.import_module(sys.argv[1])
+with zmq.Context() as context:
+    context.linger, context.rcvtimeo, context.ipv6 = 0, 20_000, 1
+    pull, push = context.socket(zmq.PULL), context.socket(zmq.PUSH)
+    pull.bind("tcp://*:*")
+    port = pull.last_endpoint.decode().rpartition(":")[2]
+    push.connect("tcp://[fe80::7%late0]:" + port)
+    push.send(b"x")
+    assert not pull.poll(200)
+    for words in ("link add late0 type veth peer name late1", "link set late1 up",
+                  "link set late0 up", "addr add fe80::7/64 dev late0 nodad"):
+        subprocess.run(["ip", *words.split()], check=True)
+    print(pull.recv().decode())
+    context.destroy(linger=0)
+"""
+
 LABEL = """
 import importlib, sys
 
@@ -291,6 +310,15 @@ with zmq.Context() as context:
     print(endpoint.rpartition(":")[0], pull.recv(copy=False)["Peer-Address"])
     context.destroy(linger=0)
 """
+
+
+def test_the_interface_of_a_zone_may_appear_later(zmq):
+    if not all(map(shutil.which, ("unshare", "ip"))):
+        pytest.skip("needs unshare and ip")
+    if in_own_network("ip", "link", "add", "late0", "type", "veth").returncode != 0:
+        pytest.skip("no network namespace with an interface (root, veth)")
+    done = in_own_network(sys.executable, "-c", LATE_ZONE, zmq.__name__)
+    assert (done.returncode, done.stdout) == (0, "x\n"), done.stderr
 
 
 def test_brackets_may_be_around_the_label_of_an_address(zmq):

@@ -150,6 +150,14 @@ fn is_label(text: &str) -> bool {
 }
 
 impl Host {
+    /// Whether its zone names an interface that does not exist at present, and [`literal`] failed for this reason alone.
+    pub(super) fn lacks_interface(&self, ipv6: bool) -> bool {
+        match self {
+            Host::Ip(ip, Some(zone)) => (ipv6 || ip.is_ipv4()) && interfaces::index(zone).is_none(),
+            _ => false,
+        }
+    }
+
     /// The address, if it is known without a name server: a literal one, or that of a local interface.
     ///
     /// # Errors

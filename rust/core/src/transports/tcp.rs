@@ -60,12 +60,18 @@ impl ByteTransport for Tcp {
             through_proxy(target, options)?
         };
         match target.host {
-            Host::Ip(ip, zone) => {
-                let address = address::literal(ip, zone.as_deref(), target.port, ipv6)?;
+            Host::Ip(ip, ref zone) => {
+                let address = match address::literal(ip, zone.as_deref(), target.port, ipv6) {
+                    Ok(address) => address,
+                    Err(error) if target.host.lacks_interface(ipv6) => {
+                        return Ok(Targets::NotYet(error));
+                    }
+                    Err(error) => return Err(error),
+                };
                 Ok(
                     match targets_of(vec![address], source.as_ref(), request, ipv6) {
                         Ok(targets) => Targets::Ready(targets),
-                        Err(error) if is_interface(source.as_ref()) => Targets::NotYet(error),
+                        Err(error) if may_appear(source.as_ref(), ipv6) => Targets::NotYet(error),
                         Err(error) => return Err(error),
                     },
                 )
@@ -282,8 +288,10 @@ pub(super) fn targets_of(
 }
 
 /// Whether the local address to connect from is that of an interface, which may appear later.
-fn is_interface(source: Option<&Address>) -> bool {
-    source.is_some_and(|source| matches!(source.host, Host::Name(_)))
+fn may_appear(source: Option<&Address>, ipv6: bool) -> bool {
+    source.is_some_and(|Address { host, .. }| {
+        matches!(host, Host::Name(_)) || host.lacks_interface(ipv6)
+    })
 }
 
 fn new_socket(domain: Domain, options: &Options, protocol: Protocol) -> Result<Socket> {

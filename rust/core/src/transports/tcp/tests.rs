@@ -280,10 +280,22 @@ fn the_source_address_is_used() {
 #[test]
 fn an_interface_that_is_missing_may_appear_later() {
     let options = options();
-    let Targets::NotYet(error) = TCP.targets("eth99:0;127.0.0.1:5555", &options).unwrap() else {
-        panic!("it has targets")
+    let ipv6 = Options {
+        ipv6: true,
+        ..options.clone()
     };
-    assert_eq!(error.kind(), ErrorKind::NoDevice);
+    for (address, options) in [
+        ("eth99:0;127.0.0.1:5555", &options),
+        ("127.0.0.1%eth99:5555", &options),
+        ("[fe80::1%eth99]:5555", &ipv6),
+        ("[fe80::2%eth99]:0;[fe80::1%lo]:5555", &ipv6),
+    ] {
+        let Targets::NotYet(error) = TCP.targets(address, options).unwrap() else {
+            panic!("{address} has targets")
+        };
+        assert_eq!(error.kind(), ErrorKind::NoDevice, "{address}");
+    }
+    assert!(TCP.targets("[fe80::1%eth99]:5555", &options).is_err());
 }
 
 #[test]
