@@ -293,3 +293,46 @@ MULTICAST = """
 )
 def test_multicast_on_an_interface():
     assert len(run_in(INTERFACES, MULTICAST).splitlines()) == 5
+
+
+DEFAULT_INTERFACE = """
+    import zeroxide as zmq
+
+    with zmq.Context() as context:
+        context.ipv6, context.rcvtimeo = 1, 50_000
+        for group in ("ff02::7:7", "ff01::7:7", "ff05::7:7"):
+            radio, dish = context.socket(zmq.RADIO), context.socket(zmq.DISH)
+            dish.bind(f"udp://[{group}]:*")
+            dish.join("g")
+            radio.connect(dish.last_endpoint)
+            radio.send(b"here", group="g")
+            print(group, dish.recv())
+        context.destroy(linger=0)
+"""
+# The system chooses either interface, and so that it can do so at once, their addresses are not checked for duplicates.
+AT_ONCE = f"echo 0 > /proc/sys/net/ipv6/conf/default/accept_dad && {INTERFACES}"
+
+NO_INTERFACE = """
+    import errno
+    import zeroxide as zmq
+
+    with zmq.Context() as context, context.socket(zmq.RADIO) as radio:
+        radio.ipv6 = 1
+        try:
+            radio.connect("udp://[ff02::7:7]:5555")
+        except zmq.ZMQError as error:
+            print(error.errno == errno.ENODEV, error)
+"""
+
+
+@pytest.mark.skipif(
+    not works(AT_ONCE), reason="no network namespace with an interface (root, iproute2, veth)"
+)
+def test_a_group_of_a_link_is_reached_on_the_default_interface():
+    assert len(run_in(AT_ONCE, DEFAULT_INTERFACE).splitlines()) == 3
+
+
+@pytest.mark.skipif(not works("true"), reason="no network namespace (root)")
+def test_without_a_default_interface_a_group_of_a_link_needs_one():
+    assert "True No such device" in (printed := run_in("true", NO_INTERFACE))
+    assert "udp://eth0;[ff02::7:7]:5555" in printed

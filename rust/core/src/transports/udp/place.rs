@@ -8,7 +8,7 @@ use socket2::{Domain, Protocol, SockAddr, Socket, Type};
 use crate::error::{Error, ErrorKind, Result};
 use crate::options::Options;
 use crate::resolver::HostPort;
-use crate::sys::datagram;
+use crate::sys::{datagram, interfaces};
 use crate::transports::address::{self, Address, Host};
 use crate::transports::ip;
 use crate::transports::multicast::{Interface, join, prepare_sending};
@@ -150,7 +150,13 @@ pub(super) fn open(
     let socket = new_socket(target, options)?;
     let mut largest = largest;
     if target.ip().is_multicast() {
-        let interface = Interface::find(place.interface.as_ref(), &target)?;
+        let mut interface = Interface::find(place.interface.as_ref(), &target)?;
+        if let IpAddr::V6(group) = target.ip()
+            && interface.number == 0
+            && needs_interface(group)
+        {
+            interface.number = default_interface(group, options)?;
+        }
         prepare_sending(&socket, target.ip(), &interface, options)?;
         if let SocketAddr::V6(target) = &mut target {
             target.set_scope_id(interface.number);
@@ -165,6 +171,41 @@ pub(super) fn open(
     }
     socket.connect(&SockAddr::from(target))?;
     Ok((socket, target, largest))
+}
+
+/// Whether the address of a group means another group on each interface, so that the system connects to it on a given
+/// one only.
+fn needs_interface(group: Ipv6Addr) -> bool {
+    matches!(group.octets()[1] & 0xf, 1 | 2)
+}
+
+/// The interface to which the system routes multicast, as for datagrams of a socket that is not connected.
+fn default_interface(group: Ipv6Addr, options: &Options) -> Result<u32> {
+    // The same group in the scope of a site, to which the system connects without an interface.
+    let mut segments = group.segments();
+    segments[0] = segments[0] & 0xfff0 | 5;
+    let wider = SocketAddr::from((segments, 9));
+    let probe = new_socket(wider, options)?;
+    let own = || -> io::Result<Option<SocketAddr>> {
+        probe.connect(&SockAddr::from(wider))?;
+        Ok(probe.local_addr()?.as_socket())
+    };
+    let unknown = |reason: String| {
+        let text = format!(
+            "there is no default interface for {group} ({reason}); name one, as in udp://eth0;[{group}]:5555"
+        );
+        Error::with(ErrorKind::NoDevice, text)
+    };
+    match own().map_err(|error| unknown(error.to_string()))? {
+        Some(SocketAddr::V6(own)) if own.scope_id() != 0 => Ok(own.scope_id()),
+        Some(own) => {
+            let all = interfaces::addresses()?;
+            let mut owners = all.iter().filter(|(_, address)| address.ip() == own.ip());
+            let number = owners.find_map(|(name, _)| interfaces::index(name));
+            number.ok_or_else(|| unknown(format!("no interface has {}", own.ip())))
+        }
+        None => Err(unknown("no route".to_owned())),
+    }
 }
 
 fn new_socket(address: SocketAddr, options: &Options) -> Result<Socket> {
