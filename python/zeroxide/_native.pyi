@@ -2224,6 +2224,22 @@ def zmq_errno() -> int:
 def lent_buffers() -> int:
     """How many buffers of the program were sent, or made a frame, without a copy and are not free yet."""
 
+class Trouble:
+    """A descriptor that is readable once another one has an error or has hung up."""
+
+    def fileno(self) -> int:
+        """Returns the number of the descriptor.
+
+        Raises:
+            ValueError: It is closed.
+        """
+
+    def close(self) -> None:
+        """Closes the descriptor."""
+
+def trouble_of(fd: int, with_urgent: bool) -> Trouble | None:
+    """Watches a descriptor for errors and hang-ups, and for urgent data if asked; None if it can have no error."""
+
 def own_addresses() -> list[str]:
     """The addresses of this machine's network interfaces."""
 

@@ -1,6 +1,5 @@
 """Waiting for many sockets and file descriptors at once."""
 
-import select as system
 from collections.abc import Iterable, Sequence
 from typing import Generic, TypeVar
 
@@ -200,7 +199,7 @@ def to_select(
     return list(wanted.items())
 
 
-def trouble_of(item: "int | HasFileno", events: int) -> system.epoll | None:
+def trouble_of(item: "int | HasFileno", events: int) -> _native.Trouble | None:
     """Returns what is readable once a descriptor has an error or urgent data.
 
     Event loops watch a descriptor only for reading or writing. Returns None if `events` has one
@@ -208,17 +207,9 @@ def trouble_of(item: "int | HasFileno", events: int) -> system.epoll | None:
     """
     if events & (POLLIN | POLLOUT):
         return None
-    watched = system.epoll()
-    try:
-        # Errors and hang-ups are always reported.
-        watched.register(item, system.EPOLLPRI if events & POLLPRI else 0)
-    except PermissionError:  # a file on a disk
-        watched.close()
-        return None
-    except BaseException:
-        watched.close()
-        raise
-    return watched
+    # gevent and eventlet remove `select.epoll`.
+    fd = item if isinstance(item, int) else item.fileno()
+    return _native.trouble_of(fd, bool(events & POLLPRI))
 
 
 def select_timeout(timeout: float | None) -> float | None:

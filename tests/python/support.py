@@ -150,9 +150,11 @@ def bind_once_free(zmq: ModuleType, socket: Any, endpoint: str) -> None:
     eventually(bound)
 
 
-def start_script(module: str, source: str, *arguments: str, **options: Any) -> subprocess.Popen:
-    """Starts Python on `source`, in which the module under test is `zmq`."""
-    code = f"import {module} as zmq\n{textwrap.dedent(source)}"
+def start_script(
+    module: str, source: str, *arguments: str, first: str = "", **options: Any
+) -> subprocess.Popen:
+    """Starts Python on `source`, in which the module under test is `zmq`; `first` runs before its import."""
+    code = f"{first}\nimport {module} as zmq\n{textwrap.dedent(source)}"
     # The folder of this module, for scripts that import it.
     path = os.pathsep.join([str(Path(__file__).parent), os.environ.get("PYTHONPATH", "")])
     return subprocess.Popen(

@@ -126,3 +126,12 @@ def test_a_message_that_is_something_else(zmq, context, call, message):
     assert "zmq.PULL" in text and "inproc://something-else" in text
     assert f"a message of {len(message)} bytes that is not {expected}, {message!r}" in text
     assert cure in text
+
+
+@pytest.mark.parametrize("name", ["bind", "connect", "unbind", "disconnect"])
+def test_bytes_given_for_an_endpoint(zmq, context, name):
+    """Another name in their place would be another endpoint."""
+    expected = pytest.raises(zmq.ZMQError, match=r"'ipc:///tmp/\\xff' is not UTF-8")
+    with context.socket(zmq.PUSH) as socket, expected as caught:
+        getattr(socket, name)(b"ipc:///tmp/\xff")
+    assert caught.value.errno == zmq.EINVAL

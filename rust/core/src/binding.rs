@@ -10,6 +10,7 @@ pub use crate::socket::{Attempt, Direction, PartsReceiver, Receipt, Receipts, So
 pub use crate::sys::clock::since_boot;
 pub use crate::sys::interfaces::own_addresses;
 pub use crate::sys::parting::{prepare_for_exit, sleep_instead_of_exit};
+pub use crate::sys::selector::Trouble;
 pub use crate::sys::thread::spawn_without_signals;
 pub use zeroxide_proto::copies::Copies;
 

@@ -8,6 +8,7 @@ use std::os::fd::AsRawFd;
 use std::os::fd::BorrowedFd;
 use std::panic::{self, AssertUnwindSafe};
 use std::sync::Arc;
+use std::time::Duration;
 
 use crate::command::Command;
 use crate::error::Result;
@@ -84,6 +85,9 @@ pub(crate) fn spawn(settings: ThreadSettings) -> Result<(IoHandle, JoinHandle<()
     Ok((handle, thread))
 }
 
+/// The time until the next wait after one that failed.
+const BACK_OFF: Duration = Duration::from_millis(10);
+
 /// The mailbox's own key among the tokens.
 const MAILBOX: u64 = u64::MAX;
 
@@ -147,9 +151,10 @@ fn wait(mailbox: &Mailbox, io: &mut Reactor, events: &mut Events) {
         io.next_timer()
     };
     let waited = io.selector().wait(events, deadline);
-    // A failed wait has no events. The loop turns and waits again.
+    // A failed wait has no events. The loop turns and waits again, but not at once: a sandbox may refuse every wait.
     if waited.is_err() {
         events.clear();
+        std::thread::sleep(BACK_OFF);
     }
     mailbox.awake(events.iter().any(|event| event.key == MAILBOX));
     io.set_now(clock::now());

@@ -239,8 +239,10 @@ impl Registry {
     }
 
     fn start_threads(&self, inner: &mut Inner) -> Result<()> {
-        for index in 0..inner.options.io_threads {
-            let (handle, join) = io_thread::spawn(inner.options.thread_settings(index))?;
+        // Some may have been started by a call that failed.
+        for index in inner.threads.len()..inner.options.io_threads {
+            let started = io_thread::spawn(inner.options.thread_settings(index));
+            let (handle, join) = started.map_err(not_started)?;
             inner.threads.push(IoThread {
                 handle,
                 join: Some(join),
@@ -460,5 +462,16 @@ impl Drop for LiveGuard {
         if self.registry.live.fetch_sub(1, Ordering::SeqCst) == 1 {
             self.registry.idle.wake();
         }
+    }
+}
+/// The error of an I/O thread that could not be started. `Again` would read as a message that is not there yet.
+#[cold]
+fn not_started(error: Error) -> Error {
+    match error.kind() {
+        ErrorKind::Again => Error::with(
+            ErrorKind::NoThread,
+            "no I/O thread can be started: is the limit of threads (RLIMIT_NPROC, pids.max) or of memory reached?",
+        ),
+        _ => error,
     }
 }

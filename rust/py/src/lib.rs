@@ -41,6 +41,7 @@ mod poller;
 mod reclaimer;
 mod socket;
 mod socket_context;
+mod trouble;
 mod undelivered;
 
 pub use crate::context::Context;
@@ -109,6 +110,8 @@ pub mod _native {
     use super::socket::rows::{arrow_messages, arrow_rows};
     #[pymodule_export]
     use super::socket_context::SocketContext;
+    #[pymodule_export]
+    use super::trouble::{Trouble, trouble_of};
 
     #[pymodule_export]
     #[allow(non_upper_case_globals)]
@@ -117,6 +120,7 @@ pub mod _native {
     // A class that needs special registration.
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        super::interpreter::claim()?;
         module.add("Ready", ready::class(module.py())?)
     }
 }

@@ -25,7 +25,7 @@ use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList, PyString, PyTuple};
 use zeroxide::binding::{Direction, SocketInternals};
-use zeroxide::{ErrorKind, Events, Socket as CoreSocket};
+use zeroxide::{Error, ErrorKind, Events, Socket as CoreSocket};
 
 use crate::access::{self, AllowList, Passwords};
 use crate::arguments;
@@ -729,7 +729,12 @@ fn address(addr: &Bound<'_, PyAny>) -> PyResult<String> {
         return Ok(arguments::text(text)?.to_owned());
     }
     if let Ok(bytes) = addr.cast::<PyBytes>() {
-        return Ok(String::from_utf8_lossy(bytes.as_bytes()).into_owned());
+        // Another name in its place would be another endpoint.
+        return String::from_utf8(bytes.as_bytes().to_vec()).map_err(|_| {
+            let text =
+                format!("the endpoint {bytes} is not UTF-8; rename the file or folder in it");
+            raise(Error::with(ErrorKind::Invalid, text))
+        });
     }
     Err(PyTypeError::new_err(format!(
         "an endpoint is text such as 'tcp://127.0.0.1:5555', not {}",

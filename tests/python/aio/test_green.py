@@ -331,13 +331,16 @@ def test_batches(zmq, pipe):
     push.flush(PATIENCE * 1000)
 
 
-def test_in_a_monkey_patched_program(zmq):
+PATCH = "from gevent import monkey; monkey.patch_all()"
+
+
+@pytest.mark.parametrize("first, then", [("", PATCH), (PATCH, "")], ids=["after", "before"])
+def test_in_a_program_that_is_patched_after_or_before_the_import(zmq, first, then):
     """A server and its clients as greenlets of one thread."""
     program = start_script(
         zmq.__name__,
-        """
-        from gevent import monkey
-        monkey.patch_all()
+        f"""
+        {then}
         import gevent, threading, time
         from importlib import import_module
         green = import_module(zmq.__name__ + ".green")
@@ -349,7 +352,7 @@ def test_in_a_monkey_patched_program(zmq):
                 rep.send(rep.recv())
         def ask():
             with context.socket(zmq.REQ) as req:
-                req.connect(f"tcp://127.0.0.1:{port}")
+                req.connect(f"tcp://127.0.0.1:{{port}}")
                 for number in range(10):
                     req.send(b"%d" % number)
                     assert req.recv() == b"%d" % number
@@ -359,6 +362,28 @@ def test_in_a_monkey_patched_program(zmq):
         context.term()
         print("done")
         """,
+        first=first,
+    )
+    assert finish_script(program)[0] == "done\n"
+
+
+@pytest.mark.zeroxide_only
+def test_errors_of_descriptors_in_a_patched_program(zmq):
+    """gevent removes `select.epoll`."""
+    program = start_script(
+        zmq.__name__,
+        """
+        import os
+        import zeroxide.green as green
+        reader, writer = os.pipe()
+        poller = green.Poller()
+        poller.register(writer, green.POLLERR)
+        assert poller.poll(0) == []
+        os.close(reader)
+        assert poller.poll(60_000) == [(writer, green.POLLERR)]
+        print("done")
+        """,
+        first=PATCH,
     )
     assert finish_script(program)[0] == "done\n"
 

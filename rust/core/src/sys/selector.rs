@@ -1,7 +1,7 @@
 //! [`Selector`]: waits for many descriptors at once.
 
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::time::Instant;
 
 use rustix::buffer::spare_capacity;
@@ -121,6 +121,46 @@ impl Selector {
                 Err(errno) => return Err(errno.into()),
             }
         }
+    }
+}
+
+/// A descriptor that is readable once another one has an error or has hung up. Event loops watch a descriptor only for
+/// reading or writing.
+#[derive(Debug)]
+pub struct Trouble {
+    fd: OwnedFd,
+}
+
+impl Trouble {
+    /// For a descriptor of the program; with `with_urgent`, urgent data count, too. Returns `None` for a descriptor that can
+    /// have no error, such as that of a file.
+    ///
+    /// # Errors
+    /// `InvalidInput` for a negative number, and the system's errors.
+    pub fn of(watched: RawFd, with_urgent: bool) -> io::Result<Option<Trouble>> {
+        if watched < 0 {
+            return Err(io::ErrorKind::InvalidInput.into());
+        }
+        let fd = epoll::create(CreateFlags::CLOEXEC)?;
+        // Errors and hang-ups are always reported.
+        let flags = match with_urgent {
+            true => EventFlags::PRI,
+            false => EventFlags::empty(),
+        };
+        // SAFETY: the number is not negative, and it is only passed to epoll_ctl(2), which refuses one that is not open;
+        // nothing is read, written or closed through it.
+        let watched = unsafe { BorrowedFd::borrow_raw(watched) };
+        match epoll::add(&fd, watched, EventData::new_u64(0), flags) {
+            Ok(()) => Ok(Some(Trouble { fd })),
+            Err(Errno::PERM) => Ok(None),
+            Err(errno) => Err(errno.into()),
+        }
+    }
+}
+
+impl AsRawFd for Trouble {
+    fn as_raw_fd(&self) -> RawFd {
+        self.fd.as_raw_fd()
     }
 }
 
