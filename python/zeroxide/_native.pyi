@@ -2224,6 +2224,7 @@ def zmq_errno() -> int:
 def lent_buffers() -> int:
     """How many buffers of the program were sent, or made a frame, without a copy and are not free yet."""
 
+@final
 class Trouble:
     """A descriptor that is readable once another one has an error or has hung up."""
 

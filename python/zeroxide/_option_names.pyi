@@ -474,7 +474,7 @@ class SocketOptions:
     metadata: bytes
     """A property sent to peers in the handshake, as X-name:value; each call adds one.
 
-    Type: bytes, text in UTF-8. It can only be set.
+    Type: bytes. It can only be set.
 
     Source: 37/ZMTP, section "Connection Metadata"; ``ZMQ_METADATA`` of zmq_setsockopt(3)
     """
@@ -1228,7 +1228,7 @@ class UpperCaseOptions:
     METADATA: bytes
     """A property sent to peers in the handshake, as X-name:value; each call adds one.
 
-    Type: bytes, text in UTF-8. It can only be set.
+    Type: bytes. It can only be set.
 
     Source: 37/ZMTP, section "Connection Metadata"; ``ZMQ_METADATA`` of zmq_setsockopt(3)
     """

@@ -1329,7 +1329,7 @@ class SocketOption(IntEnum):
     METADATA = 95
     """A property sent to peers in the handshake, as X-name:value; each call adds one.
 
-    Type: bytes, text in UTF-8. It can only be set.
+    Type: bytes. It can only be set.
 
     Source: 37/ZMTP, section "Connection Metadata"; ``ZMQ_METADATA`` of zmq_setsockopt(3)
     """
@@ -2854,7 +2854,7 @@ Source: libzmq's zmq.h
 METADATA = SocketOption.METADATA
 """A property sent to peers in the handshake, as X-name:value; each call adds one.
 
-Type: bytes, text in UTF-8. It can only be set.
+Type: bytes. It can only be set.
 
 Source: 37/ZMTP, section "Connection Metadata"; ``ZMQ_METADATA`` of zmq_setsockopt(3)
 """

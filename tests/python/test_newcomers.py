@@ -46,6 +46,8 @@ ROWS = {
     " with SNDTIMEO, or passed to poll",
     "socket.send(memoryview(bytearray(9))[::2])": "the buffer must be contiguous: send a copy, e.g."
     " bytes(data)",
+    "socket.recv_into(memoryview(bytearray(9))[::2])": "the buffer must be contiguous: receive into"
+    " another one, such as a bytearray",
     "router.send_multipart([b'bob', b'x'])": 'no peer is called "bob"; the first part of a message'
     " to a ROUTER is the routing id of the peer",
     # options

@@ -448,8 +448,13 @@ pub(crate) fn is_one_body(data: &Bound<'_, PyAny>) -> bool {
         || data.is_instance_of::<PyMemoryView>()
 }
 
-/// The bytes of a buffer whose memory is in one piece.
+/// The bytes of a buffer to send, whose memory is in one piece.
 fn view(data: &Bound<'_, PyAny>) -> PyResult<View> {
+    view_or(data, "send a copy, e.g. bytes(data)")
+}
+
+/// The same; `advice` is what to do about memory that is not in one piece.
+fn view_or(data: &Bound<'_, PyAny>, advice: &str) -> PyResult<View> {
     // SAFETY: `data` is an object.
     if unsafe { ffi::PyObject_CheckBuffer(data.as_ptr()) } == 0 {
         return Err(not_bytes(data)?);
@@ -463,7 +468,7 @@ fn view(data: &Bound<'_, PyAny>) -> PyResult<View> {
         {
             // In one piece, but with the columns before the rows, as in Fortran. The bytes are sent as they are stored.
             View::get(data, ffi::PyBUF_ANY_CONTIGUOUS)
-                .map_err(|_| not_contiguous(&error, data.py()))
+                .map_err(|_| not_contiguous(&error, advice, data.py()))
         }
         other => other,
     }
@@ -471,9 +476,9 @@ fn view(data: &Bound<'_, PyAny>) -> PyResult<View> {
 
 /// The error for a buffer with gaps: a `BufferError` and a `ValueError`, because exporters raise either.
 #[cold]
-fn not_contiguous(error: &PyErr, py: Python<'_>) -> PyErr {
+fn not_contiguous(error: &PyErr, advice: &str, py: Python<'_>) -> PyErr {
     let text = format!(
-        "{}; the buffer must be contiguous: send a copy, e.g. bytes(data)",
+        "{}; the buffer must be contiguous: {advice}",
         error.value(py)
     );
     let class = py
@@ -521,7 +526,8 @@ pub(crate) fn fill(target: &Bound<'_, PyAny>, nbytes: usize, body: &[u8]) -> PyR
 pub(crate) fn check_fill(target: &Bound<'_, PyAny>, nbytes: i64) -> PyResult<usize> {
     let nbytes = usize::try_from(nbytes)
         .map_err(|_| PyValueError::new_err("nbytes must not be negative"))?;
-    let buffer = view(target).map_err(|error| {
+    let advice = "receive into another one, such as a bytearray";
+    let buffer = view_or(target, advice).map_err(|error| {
         let kind = target.get_type().qualname();
         match kind
             .ok()
