@@ -62,7 +62,7 @@ class Errno(IntEnum):
         EFSM: The socket cannot do this in its state: a REQ or REP has to send or receive first.
         ENOCOMPATPROTO: The transport does not fit the type of the socket.
         ETERM: The context was shut down or terminated: raised as `ContextTerminated`.
-        EMTHREAD: There is no I/O thread.
+        EMTHREAD: There is no I/O thread, or the system could not start one.
         ETOOSLOW: A SUB has not kept up with its publishers: raised as `TooSlow`. Not a number of libzmq.
 
     Source:

@@ -2239,7 +2239,12 @@ class Trouble:
         """Closes the descriptor."""
 
 def trouble_of(fd: int, with_urgent: bool) -> Trouble | None:
-    """Watches a descriptor for errors and hang-ups, and for urgent data if asked; None if it can have no error."""
+    """Watches a descriptor for errors and hang-ups, and for urgent data if asked; None if it can have no error.
+
+    Raises:
+        OSError: The system refuses it; ``EBADF`` if it is not open.
+        ValueError: `fd` is negative.
+    """
 
 def own_addresses() -> list[str]:
     """The addresses of this machine's network interfaces."""

@@ -34,6 +34,15 @@ _T = TypeVar("_T")
 _R = TypeVar("_R")
 
 
+def _json() -> Any:
+    """Returns what has the functions for JSON: the module where a program may have replaced them, if it is loaded."""
+    if (jsonapi := sys.modules.get(_JSONAPI)) is not None:
+        return jsonapi
+    import json
+
+    return json
+
+
 class ObjectMessages(OptionAttributes):
     """The part of `Socket` that sends and receives objects."""
 
@@ -201,7 +210,8 @@ class ObjectMessages(OptionAttributes):
         """Sends an object as JSON.
 
         Args:
-            obj: The object: anything that `json.dumps` takes.
+            obj: The object: anything that `json.dumps` takes, or what a program has put in the place of
+                `zeroxide.utils.jsonapi.dumps`.
             flags: As in `send`.
             routing_id: As in `send`.
             group: As in `send`.
@@ -222,13 +232,8 @@ class ObjectMessages(OptionAttributes):
         Source:
             pyzmq's ``Socket.send_json``
         """
-        jsonapi = sys.modules.get(_JSONAPI)
-        if jsonapi is not None:
-            body = jsonapi.dumps(obj, **kwargs)
-        else:
-            import json
-
-            body = encoded(json.dumps(obj, **kwargs))
+        text = _json().dumps(obj, **kwargs)
+        body = encoded(text) if isinstance(text, str) else text
         return self.send(body, flags, routing_id=routing_id, group=group)
 
     def recv_json(self, flags: int = 0, **kwargs: "Unpack[LoadArguments]") -> Any:
@@ -236,7 +241,8 @@ class ObjectMessages(OptionAttributes):
 
         Args:
             flags: As in `recv`.
-            **kwargs: Further arguments of `json.loads`.
+            **kwargs: Further arguments of `json.loads`, or of what a program has put in the place of
+                `zeroxide.utils.jsonapi.loads`.
 
         Returns:
             The object.
@@ -249,13 +255,11 @@ class ObjectMessages(OptionAttributes):
         Source:
             pyzmq's ``Socket.recv_json``
         """
-        import json
-
         data = self.recv(flags)
 
         def load(body: bytes) -> Any:
             try:
-                return sys.modules.get(_JSONAPI, json).loads(body, **kwargs)
+                return _json().loads(body, **kwargs)
             except ValueError as error:
                 raise _not_json(self, body, error) from None
 

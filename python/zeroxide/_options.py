@@ -73,8 +73,8 @@ class OptionAttributes(_native.Socket, SocketOptions, UpperCaseOptions, ReadOnly
                 if key in ("send", "recv"):
                     keep_replaced(self, key)
             elif key.upper() in SocketOption.__members__:
-                _spell(key, SocketOption[key.upper()])
                 self.set(SocketOption[key.upper()], value)
+                _spell(key, SocketOption[key.upper()])
             else:
                 # A misspelt option must not become an attribute that does nothing.
                 raise no_option(self, key)

@@ -6,9 +6,8 @@ gets a multipart call made of it, unless it has one of its own. All other calls,
 by name anyway. A class that overrides nothing keeps the native calls.
 
 Tests replace `send` and `recv` later: `mock.patch.object` sets an attribute of a socket or of a class. A replaced call
-of a socket is noticed as it is set, and one of a class by the sockets that are made meanwhile. These sockets get the
-multipart call as an attribute. Sockets that exist already do not notice a change of their class: to look for one in
-every `send_multipart` would take a fifth of its time.
+of a socket is noticed as it is set. One of a class is noticed only by sockets made while it is in place, because to look
+for it in every `send_multipart` would take a fifth of its time. These sockets get the multipart call as an attribute.
 """
 
 import weakref
@@ -19,7 +18,7 @@ from . import _checks
 from ._native import AsyncSocket, Frame
 from .constants import RCVMORE, SNDMORE
 
-__all__ = ["forget_replaced", "keep_replaced", "redirect"]
+__all__ = ["forget_replaced", "keep_replaced", "own_calls", "redirect"]
 
 
 def redirect(cls: type) -> None:
@@ -36,8 +35,14 @@ def redirect(cls: type) -> None:
             setattr(cls, called, multipart)
 
 
+def own_calls(cls: type) -> dict[str, Any]:
+    """Returns the four calls that a class has now."""
+    names = ("send", "recv", "send_multipart", "recv_multipart")
+    return {name: getattr(cls, name) for name in names}
+
+
 def keep_replaced(socket: Any, name: str) -> None:
-    """Has the multipart call of a socket go through its `send` or `recv`, which a program has replaced."""
+    """Makes the multipart call of a socket call its `send` or `recv`, which a program has replaced."""
     called = f"{name}_multipart"
     cls = type(socket)
     defines = next(base for base in cls.__mro__ if called in base.__dict__)
@@ -45,6 +50,8 @@ def keep_replaced(socket: Any, name: str) -> None:
     if (
         not isinstance(socket, AsyncSocket)
         and called not in socket.__dict__
+        # A replacement of this call, too, goes first.
+        and getattr(cls, called) is cls._own_calls[called]
         and _is_own(defines)
         and defines.__dict__[called] is not multipart
     ):

@@ -168,7 +168,7 @@ class Errno(IntEnum):
         EFSM: The socket cannot do this in its state: a REQ or REP has to send or receive first.
         ENOCOMPATPROTO: The transport does not fit the type of the socket.
         ETERM: The context was shut down or terminated: raised as `ContextTerminated`.
-        EMTHREAD: There is no I/O thread.
+        EMTHREAD: There is no I/O thread, or the system could not start one.
         ETOOSLOW: A SUB has not kept up with its publishers: raised as `TooSlow`. Not a number of libzmq.
 
     Source:
@@ -224,7 +224,7 @@ class Errno(IntEnum):
     ETERM = ...
     """The context was shut down or terminated: raised as `ContextTerminated`."""
     EMTHREAD = ...
-    """There is no I/O thread."""
+    """There is no I/O thread, or the system could not start one."""
     ETOOSLOW = ...
     """A SUB has not kept up with its publishers: raised as `TooSlow`. Not a number of libzmq."""
 
@@ -1987,7 +1987,7 @@ ENOCOMPATPROTO = Errno.ENOCOMPATPROTO
 ETERM = Errno.ETERM
 """The context was shut down or terminated: raised as `ContextTerminated`."""
 EMTHREAD = Errno.EMTHREAD
-"""There is no I/O thread."""
+"""There is no I/O thread, or the system could not start one."""
 ETOOSLOW = Errno.ETOOSLOW
 """A SUB has not kept up with its publishers: raised as `TooSlow`. Not a number of libzmq."""
 IO_THREADS = ContextOption.IO_THREADS

@@ -28,7 +28,7 @@ from ._exports import exports_only
 from ._native import SocketContext
 from ._option_calls import OptionCalls
 from ._options import HIDDEN, MIXED_CASE
-from ._overridden import keep_replaced, redirect
+from ._overridden import keep_replaced, own_calls, redirect
 from ._tables import TableMessages
 from ._typing import ReturnT_co
 from .constants import (
@@ -140,8 +140,8 @@ class Socket(OptionCalls, TableMessages, Generic[ReturnT_co]):
     """The socket's type; a plain number if an extension module has added the type."""
     _repr_cls: ClassVar[str] = "zmq.Socket"
     _shadow: bool = False
-    # What `send` and `recv` were when the class was made.
-    _own_calls: ClassVar[tuple[Any, Any]]
+    # What `send`, `recv` and their multipart calls were when the class was made.
+    _own_calls: ClassVar[dict[str, Any]]
     # Keeps what a shadow stands for alive.
     _shadow_obj: "Socket[Any] | None" = None
     _monitor_socket: "Socket[Any] | None" = None
@@ -157,9 +157,10 @@ class Socket(OptionCalls, TableMessages, Generic[ReturnT_co]):
         # Attributes that are not options bypass `__setattr__`, which takes microseconds.
         attributes = self.__dict__
         cls = self.__class__
-        if cls.send is not cls._own_calls[0] or cls.recv is not cls._own_calls[1]:
-            # A program has replaced one in the class, as `mock.patch.object` does.
+        # A program may have replaced one in the class, as `mock.patch.object` does.
+        if cls.send is not cls._own_calls["send"]:
             keep_replaced(self, "send")
+        if cls.recv is not cls._own_calls["recv"]:
             keep_replaced(self, "recv")
         if isinstance(ctx_or_socket, Socket):
             shadow, ctx_or_socket = ctx_or_socket, None
@@ -189,7 +190,7 @@ class Socket(OptionCalls, TableMessages, Generic[ReturnT_co]):
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         redirect(cls)
-        cls._own_calls = (cls.send, cls.recv)
+        cls._own_calls = own_calls(cls)
 
     @classmethod
     def shadow(cls, address: "Socket[Any] | int") -> Self:
@@ -556,7 +557,7 @@ class Socket(OptionCalls, TableMessages, Generic[ReturnT_co]):
         self.monitor(None, 0)
 
 
-Socket._own_calls = (Socket.send, Socket.recv)
+Socket._own_calls = own_calls(Socket)
 
 
 def _context_of(context: Any, socket_type: Any) -> "Context[Any]":

@@ -421,6 +421,22 @@ def test_a_pipe_leads_to_the_thread(zmq, auth, context):
     assert guard.thread.pipe is None
 
 
+@pytest.mark.zeroxide_only
+def test_a_start_that_fails_leaves_nothing(zmq, auth, context, monkeypatch):
+    guard = auth.thread.ThreadAuthenticator(context)
+    with monkeypatch.context() as patch, pytest.raises(RuntimeError, match="no thread"):
+
+        def start(thread):
+            raise RuntimeError("no thread")
+
+        patch.setattr(auth.thread.AuthenticationThread, "start", start)
+        guard.start()
+    assert guard.pipe is guard.thread is None
+    guard.start()
+    assert guard.is_alive()
+    guard.stop()
+
+
 def test_the_pipe_is_there_while_the_thread_runs(zmq, auth, context):
     guard = auth.thread.ThreadAuthenticator(context)
     for _ in range(2):

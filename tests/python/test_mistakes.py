@@ -302,27 +302,34 @@ def test_the_last_attempt_that_failed(any_kind):
     )
 
 
+def text_of_vain_wait(kind: Blocking, pull: Any) -> str:
+    pull.rcvtimeo = SHORT
+    with pytest.raises(kind.zmq.Again) as caught:
+        kind.run(pull.recv)
+    return str(caught.value)
+
+
 def test_an_attempt_that_failed_is_the_past_once_a_connection_is_up(any_kind):
     zmq = any_kind.zmq
     pull, push = any_kind.socket(zmq.PULL), any_kind.socket(zmq.PUSH)
     pull.bind("tcp://127.0.0.1:*")
-    host, port = pull.last_endpoint.decode()[len("tcp://") :].split(":")
+    endpoint = pull.last_endpoint.decode()
+    host, port = endpoint.removeprefix("tcp://").split(":")
     socket.create_connection((host, int(port))).close()
-    pull.rcvtimeo = SHORT
-
-    def has_failed():
-        with pytest.raises(zmq.Again) as caught:
-            any_kind.run(pull.recv)
-        return "the last attempt failed" in str(caught.value)
-
-    eventually(has_failed)
-    push.connect(pull.last_endpoint)
+    eventually(lambda: "the last attempt failed" in text_of_vain_wait(any_kind, pull))
+    push.connect(endpoint)
     any_kind.run(lambda: push.send(b"x"))
     pull.rcvtimeo = 10_000
     any_kind.run(pull.recv)
     push.close()
-    pull.rcvtimeo = SHORT
-    assert not has_failed()
+    eventually(lambda: f"{endpoint} (0 peers connected)" in text_of_vain_wait(any_kind, pull))
+
+
+def test_a_refused_connection_is_named(any_kind):
+    pull = any_kind.socket(any_kind.zmq.PULL)
+    pull.connect("tcp://127.0.0.1:1")
+    eventually(lambda: REFUSED in text_of_vain_wait(any_kind, pull))
+    assert REFUSED in repr(pull)
 
 
 def test_nothing_arrives_without_an_endpoint(any_kind):

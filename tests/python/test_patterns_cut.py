@@ -256,7 +256,7 @@ def test_both_servers_are_active_if_the_link_is_broken_and_a_client_asks_the_pas
 
 
 def test_clients_behind_a_broken_link_get_the_other_server(machines):
-    """The primary, which no client reaches, stays active. When the link is mended, a server that sees the other ends."""
+    """The primary, which no client reaches, stays active. When the link is mended, a server ends."""
     machines.cable()
     machines.plug_in()
     sides = {"primary": (machines.place, FAR, NEAR), "backup": (machines.home, NEAR, FAR)}

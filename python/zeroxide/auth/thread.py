@@ -82,7 +82,7 @@ class AuthenticationThread(Thread):
         self.join()
 
     def run(self) -> None:
-        """Answers requests until the socket is closed."""
+        """Answers requests until the socket is closed, or ``TERMINATE`` arrives."""
         try:
             self._answer()
         finally:
@@ -167,14 +167,22 @@ class ThreadAuthenticator(Authenticator):
             ZMQError: ``EADDRINUSE`` if the context has an authenticator already.
         """
         super().start()
-        self.pipe = self.context.socket(PAIR, Socket)
-        self.pipe.linger = 0
-        self.pipe.bind(self.pipe_endpoint)
-        theirs = self.context.socket(PAIR, Socket)
-        theirs.linger = 0
-        theirs.connect(self.pipe_endpoint)
-        self.thread = AuthenticationThread(self, theirs)
-        self.thread.start()
+        opened: list[Socket[Any]] = []
+        try:
+            for _ in range(2):
+                opened.append(self.context.socket(PAIR, Socket))
+                opened[-1].linger = 0
+            ours, theirs = opened
+            ours.bind(self.pipe_endpoint)
+            theirs.connect(self.pipe_endpoint)
+            thread = AuthenticationThread(self, theirs)
+            thread.start()
+        except BaseException:
+            for socket in opened:
+                socket.close()
+            super().stop()
+            raise
+        self.pipe, self.thread = ours, thread
 
     def stop(self) -> None:
         """Stops the thread. Does nothing if it is not running."""

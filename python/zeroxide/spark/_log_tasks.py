@@ -188,10 +188,7 @@ class _Task:
 
     def go_on(self, error: DataLoss) -> None:
         """Continues after missing rows, if that is allowed."""
-        log.warning(
-            "zeromq: going on without rows, as failOnDataLoss=false allows: %s",
-            _loss.without_option(error),
-        )
+        _loss.warn_of(error)
         piece = self.piece
         if error.others is not None:
             # The remaining rows belong to the next batch, which begins with them.

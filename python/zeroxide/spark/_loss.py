@@ -4,7 +4,11 @@ Each error names the offsets, the option that continues without them, and the se
 have kept them.
 """
 
+import logging
+
 from ..pipeline import DataLoss
+
+_logger: logging.Logger = logging.getLogger(__name__)
 
 __all__ = [
     "cut_short",
@@ -15,15 +19,16 @@ __all__ = [
     "removed",
     "replaced",
     "trimmed",
-    "without_option",
+    "warn_of",
 ]
 
 _OPTION = ", or set option 'failOnDataLoss' to false to continue"
 
 
-def without_option(error: DataLoss) -> str:
-    """Returns the error's text without the option, for a query that has set it."""
-    return str(error).partition(_OPTION)[0]
+def warn_of(error: DataLoss) -> None:
+    """Warns that rows are skipped. The text does not advise to set the option, which is set."""
+    text = str(error).partition(_OPTION)[0]
+    _logger.warning("zeromq: going on without rows, as failOnDataLoss=false allows: %s", text)
 
 
 def trimmed(name: str, log: str, asked: int, earliest: int, latest: int) -> DataLoss:

@@ -117,10 +117,7 @@ def _onward(name: str, position: Position, info: Info, keep: bool) -> Position:
 def _refuse(error: DataLoss, keep: bool) -> None:
     if keep:
         raise error
-    log.warning(
-        "zeromq: going on without rows, as failOnDataLoss=false allows: %s",
-        _loss.without_option(error),
-    )
+    _loss.warn_of(error)
 
 
 def resolve(

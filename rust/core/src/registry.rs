@@ -470,7 +470,7 @@ fn not_started(error: Error) -> Error {
     match error.kind() {
         ErrorKind::Again => Error::with(
             ErrorKind::NoThread,
-            "no I/O thread can be started: is the limit of threads (RLIMIT_NPROC, pids.max) or of memory reached?",
+            "no I/O thread can be started: raise the limit of threads (RLIMIT_NPROC, pids.max), or free memory",
         ),
         _ => error,
     }

@@ -732,7 +732,7 @@ fn address(addr: &Bound<'_, PyAny>) -> PyResult<String> {
         // Another name in its place would be another endpoint.
         return String::from_utf8(bytes.as_bytes().to_vec()).map_err(|_| {
             let text =
-                format!("the endpoint {bytes} is not UTF-8; rename the file or folder in it");
+                format!("the endpoint {bytes:?} is not UTF-8; rename the file or folder in it");
             raise(Error::with(ErrorKind::Invalid, text))
         });
     }

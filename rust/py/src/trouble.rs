@@ -3,9 +3,9 @@
 use std::os::fd::{AsRawFd, RawFd};
 use std::sync::{Mutex, PoisonError};
 
-use pyo3::exceptions::PyValueError;
+use pyo3::exceptions::{PyOSError, PyValueError};
 use pyo3::prelude::*;
-use zeroxide::binding;
+use zeroxide::{ErrorKind, binding};
 
 #[doc = text!(Trouble)]
 #[pyclass(frozen, module = "zeroxide._native")]
@@ -20,7 +20,7 @@ impl Trouble {
     fn fileno(&self) -> PyResult<RawFd> {
         match &*self.inner.lock().unwrap_or_else(PoisonError::into_inner) {
             Some(trouble) => Ok(trouble.as_raw_fd()),
-            None => Err(PyValueError::new_err("this is closed")),
+            None => Err(PyValueError::new_err("this Trouble is closed")),
         }
     }
 
@@ -38,9 +38,15 @@ impl Trouble {
 #[doc = text!(trouble_of)]
 #[pyfunction]
 pub(crate) fn trouble_of(fd: RawFd, with_urgent: bool) -> PyResult<Option<Trouble>> {
-    Ok(
-        binding::Trouble::of(fd, with_urgent)?.map(|trouble| Trouble {
-            inner: Mutex::new(Some(trouble)),
-        }),
-    )
+    let trouble =
+        binding::Trouble::of(fd, with_urgent).map_err(|error| match error.raw_os_error() {
+            Some(errno) => {
+                let text = ErrorKind::from_errno(errno).message().into_owned();
+                PyOSError::new_err((errno, text))
+            }
+            None => PyValueError::new_err(format!("{fd} is not a file descriptor")),
+        })?;
+    Ok(trouble.map(|trouble| Trouble {
+        inner: Mutex::new(Some(trouble)),
+    }))
 }

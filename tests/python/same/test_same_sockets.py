@@ -632,6 +632,16 @@ def test_calls_go_through_what_replaces_them_in_a_class(zmq, context, sockets, d
     assert other.recv_multipart() == [b"e", b"f"]
 
 
+def test_a_replaced_multipart_call_goes_before_a_replaced_send(zmq, context):
+    with (
+        mock.patch.object(zmq.Socket, "send") as send,
+        mock.patch.object(zmq.Socket, "send_multipart") as send_multipart,
+    ):
+        context.socket(zmq.PUSH).send_multipart([b"a"])
+        send_multipart.assert_called_once_with([b"a"])
+        send.assert_not_called()
+
+
 def test_nothing_is_sent_of_a_message_with_a_wrong_part(zmq, sockets, reversing):
     pull = sockets.bound(zmq.PULL, "inproc")
     with reversing(sockets.context, zmq.PUSH) as push:

@@ -43,7 +43,7 @@ impl Backlog {
     }
 
     /// Handles the timer, with `own` bytes waiting here now and `others` elsewhere. Returns true if it is time to return
-    /// memory. Memory that was freed here is not kept until the others have little, too.
+    /// memory. The memory freed here is returned even while much waits at other connections.
     pub(super) fn handle_timeout(&mut self, own: u64, others: u64, now: Instant) -> bool {
         let is_gone = self.own.handle_timeout(own, now);
         self.others.handle_timeout(others, now) || is_gone

@@ -353,7 +353,7 @@ impl Session {
             if let Some(connecter) = &mut state.connecter {
                 connecter.suffer(Setback::Handshake);
             }
-        } else if *reason != CloseReason::PeerClosed {
+        } else if *reason != CloseReason::PeerClosed || up.stream.failure().is_some() {
             self.note_setback("connection ended", &why);
         }
         self.drop_stream(state, io);

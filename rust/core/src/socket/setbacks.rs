@@ -5,7 +5,8 @@ const MOST: usize = 16;
 /// The maximum number of characters of a text. Peers have a part in some.
 const LONGEST: usize = 200;
 
-/// The last setback of each bind and connect, by the number of the call; the oldest first.
+/// The last setback of the first binds and connects that have one, by the number of the call. Errors name the first
+/// endpoints.
 #[derive(Default)]
 pub(super) struct Setbacks(Vec<(u64, String)>);
 
@@ -18,10 +19,9 @@ impl Setbacks {
                 why.truncate(end);
                 why.push_str(" ...");
             }
-            if self.0.len() == MOST {
-                self.0.remove(0);
-            }
             self.0.push((source, why));
+            self.0.sort_by_key(|(source, _)| *source);
+            self.0.truncate(MOST);
         }
     }
 
@@ -41,15 +41,15 @@ mod tests {
     #[test]
     fn the_last_setback_is_kept_of_a_limited_number_of_calls_and_characters() {
         let mut setbacks = Setbacks::default();
-        for source in 0..100 {
+        for source in (0..100).rev() {
             setbacks.note(source, Some("first".to_owned()));
             setbacks.note(source, Some("é".repeat(1000)));
         }
         assert_eq!(setbacks.0.len(), MOST);
-        assert_eq!(setbacks.of(0), None);
-        let kept = setbacks.of(99).expect("the last one");
-        assert_eq!(kept.chars().count(), LONGEST + " ...".len());
-        setbacks.note(99, None);
         assert_eq!(setbacks.of(99), None);
+        let kept = setbacks.of(0).expect("the first one");
+        assert_eq!(kept.chars().count(), LONGEST + " ...".len());
+        setbacks.note(0, None);
+        assert_eq!(setbacks.of(0), None);
     }
 }

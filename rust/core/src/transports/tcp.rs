@@ -63,7 +63,7 @@ impl ByteTransport for Tcp {
             Host::Ip(ip, ref zone) => {
                 let address = match address::literal(ip, zone.as_deref(), target.port, ipv6) {
                     Ok(address) => address,
-                    Err(error) if target.host.lacks_interface(ipv6) => {
+                    Err(error) if zone.is_some() && error.kind() == ErrorKind::NoDevice => {
                         return Ok(Targets::NotYet(error));
                     }
                     Err(error) => return Err(error),
@@ -287,7 +287,7 @@ pub(super) fn targets_of(
     Ok(targets)
 }
 
-/// Whether the local address to connect from is that of an interface, which may appear later.
+/// Whether the interface of the local address to connect from may appear later.
 fn may_appear(source: Option<&Address>, ipv6: bool) -> bool {
     source.is_some_and(|Address { host, .. }| {
         matches!(host, Host::Name(_)) || host.lacks_interface(ipv6)
