@@ -1,6 +1,8 @@
 """Waiting for many objects at once, ZeroMQ sockets or not."""
 
+import errno
 import os
+import resource
 import selectors
 import socket as tcp
 
@@ -178,3 +180,15 @@ def test_descriptor_of_a_socket(zmq, sockets, transport):
             received += 1
         received = 0
     selector.close()
+
+
+@pytest.mark.zeroxide_only
+def test_errors_of_a_descriptor_that_is_not_open(zmq):
+    from zeroxide.poll import trouble_of
+
+    unused = resource.getrlimit(resource.RLIMIT_NOFILE)[0] - 1
+    with pytest.raises(OSError, match="Bad file descriptor") as caught:
+        trouble_of(unused, zmq.POLLERR)
+    assert caught.value.errno == errno.EBADF
+    with pytest.raises(ValueError, match="-1 is not a file descriptor"):
+        trouble_of(-1, zmq.POLLERR)

@@ -127,22 +127,3 @@ def test_poller_with_descriptors_and_blocking_sockets(run, zmq, aio, sockets, co
         blocking.close()
         os.close(reader)
         os.close(writer)
-
-
-@pytest.mark.zeroxide_only
-def test_a_descriptor_that_is_not_open(run, zmq, aio):
-    reader, writer = os.pipe()
-    os.close(reader)
-    os.close(writer)
-
-    async def main():
-        for descriptor, kind, text in (
-            (writer, OSError, r"\[Errno 9\] Bad file descriptor"),
-            (-1, ValueError, "-1 is not a file descriptor"),
-        ):
-            poller = aio.Poller()
-            poller.register(descriptor, zmq.POLLERR)
-            with pytest.raises(kind, match=text):
-                await poller.poll(60_000)
-
-    run(main())

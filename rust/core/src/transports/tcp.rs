@@ -63,7 +63,11 @@ impl ByteTransport for Tcp {
             Host::Ip(ip, ref zone) => {
                 let address = match address::literal(ip, zone.as_deref(), target.port, ipv6) {
                     Ok(address) => address,
-                    Err(error) if zone.is_some() && error.kind() == ErrorKind::NoDevice => {
+                    Err(error)
+                        if zone.is_some()
+                            && (ipv6 || ip.is_ipv4())
+                            && error.kind() == ErrorKind::NoDevice =>
+                    {
                         return Ok(Targets::NotYet(error));
                     }
                     Err(error) => return Err(error),
