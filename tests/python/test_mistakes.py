@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 from support import eventually
+from test_lent import Peer
 
 pytestmark = pytest.mark.zeroxide_only
 
@@ -300,6 +301,45 @@ def test_the_last_attempt_that_failed(any_kind):
     eventually(
         lambda: said(server, "0 peers connected; the last attempt failed: expected mechanism")
     )
+
+
+def test_the_last_attempt_that_its_tls_layer_refused(any_kind):
+    zmq = any_kind.zmq
+    listener = socket.create_server(("127.0.0.1", 0))
+    pull = any_kind.socket(zmq.PULL)
+    pull.tls_verify = False
+    pull.connect(f"tls+tcp://127.0.0.1:{listener.getsockname()[1]}")
+    peer, _ = listener.accept()
+    peer.sendall(b"This is not TLS.")
+    eventually(lambda: "does not speak TLS" in text_of_vain_wait(any_kind, pull))
+    peer.close()
+    listener.close()
+
+
+def test_the_last_attempt_that_its_proxy_refused(any_kind):
+    zmq = any_kind.zmq
+    listener = socket.create_server(("127.0.0.1", 0))
+    pull = any_kind.socket(zmq.PULL)
+    pull.socks_proxy = b"127.0.0.1:%d" % listener.getsockname()[1]
+    pull.connect("tcp://127.0.0.1:1")
+    peer, _ = listener.accept()
+    peer.recv(3)
+    peer.sendall(b"\x05\xff")
+    eventually(lambda: "failed: Permission denied: the proxy" in text_of_vain_wait(any_kind, pull))
+    peer.close()
+    listener.close()
+
+
+def test_the_last_connection_that_ended_by_a_fault(any_kind):
+    zmq = any_kind.zmq
+    pull = any_kind.socket(zmq.PULL)
+    pull.bind("tcp://127.0.0.1:*")
+    port = int(pull.last_endpoint.decode().rpartition(":")[2])
+    peer = socket.create_connection(("127.0.0.1", port))
+    ready = b"\x05READY\x0bSocket-Type\x00\x00\x00\x04PUSH"
+    peer.sendall(Peer.GREETING + Peer.frame(4, ready) + b"\xff\xff")
+    eventually(lambda: "the last connection ended: " in text_of_vain_wait(any_kind, pull))
+    peer.close()
 
 
 def text_of_vain_wait(kind: Blocking, pull: Any) -> str:

@@ -337,3 +337,23 @@ def test_subscriptions_that_do_not_fit_are_ignored_and_counted(kind, length):
             asking.join()
         publisher.close(linger=0)
     """)
+
+
+def test_io_threads_without_memory_for_a_stack():
+    """The error says what the system refused, and the context works once it refuses no more."""
+    child("""
+        other = zmq.Context()
+        try:
+            with Tight(1 << 20):
+                other.socket(zmq.PULL).bind("tcp://127.0.0.1:*")
+        except zmq.ZMQError as error:
+            assert error.errno == zmq.EMTHREAD, error
+            assert "no I/O thread can be started" in str(error), error
+        else:
+            raise AssertionError("the thread was started")
+        pull, push = other.socket(zmq.PULL), other.socket(zmq.PUSH)
+        push.connect(pull.bind("tcp://127.0.0.1:*").addr)
+        push.send(b"after")
+        assert pull.recv() == b"after"
+        other.destroy(linger=0)
+    """)

@@ -359,6 +359,12 @@ impl Session {
         }
     }
 
+    /// Reports that an attempt to connect failed: to monitors, and in the texts of the socket's errors.
+    fn tell_failure(&self, kind: EventKind, value: u64, reason: impl Display) {
+        self.note_setback("attempt failed", &reason);
+        self.emit_because(kind, value, reason);
+    }
+
     /// Records why an attempt failed or a connection ended, for the texts of the socket's errors.
     fn note_setback(&self, what: &str, reason: impl Display) {
         let why = format!("the last {what}: {reason}");

@@ -135,6 +135,13 @@ pub struct PeerInfo {
     pub properties: Vec<(String, Bytes)>,
 }
 
+impl PeerInfo {
+    /// The user that was identified, if there is one.
+    pub fn user(&self) -> Option<&str> {
+        self.user_id.as_deref().filter(|user| !user.is_empty())
+    }
+}
+
 /// An event of an engine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {

@@ -59,8 +59,7 @@ fn to_tuple<'py>(py: Python<'py>, event: &MonitorEvent) -> PyResult<Bound<'py, P
         &event.party.address,
         PyBytes::new(py, peer.map_or(&[], |peer| &peer.routing_id)),
         peer.map_or("", |peer| peer.mechanism),
-        peer.and_then(|peer| peer.user_id.as_deref())
-            .unwrap_or_default(),
+        peer.and_then(|peer| peer.user()).unwrap_or_default(),
         event.reason.as_deref().unwrap_or_default(),
         since.as_secs_f64(),
         event.missed,

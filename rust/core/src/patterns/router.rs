@@ -274,7 +274,7 @@ fn announced_id(pipes: &mut PipeSet, id: PipeId) -> Bytes {
 /// The authenticated identity of a peer: its user id, or else its key.
 fn identity(pipes: &mut PipeSet, id: PipeId) -> Identity {
     let peer = pipes.get(id)?.peer()?;
-    match peer.user_id.as_deref().filter(|user| !user.is_empty()) {
+    match peer.user() {
         Some(user) => Some((true, Bytes::copy_from_slice(user.as_bytes()))),
         None => Some((false, peer.key.clone()?)),
     }

@@ -8,7 +8,6 @@ use std::time::Instant;
 use zeroxide_proto::error::CloseReason;
 use zeroxide_proto::mechanisms::{Credentials, Inquiry, MechanismSpec, Verdict};
 
-use super::connect::ATTEMPT_FAILED;
 use super::{Connection, Link, Session, State};
 use crate::access::Admitted;
 use crate::monitor::EventKind;
@@ -154,8 +153,7 @@ impl Session {
             CloseReason::OutOfMemory => without_detail(errno::NO_MEMORY),
             _ => without_detail(0),
         };
-        self.note_setback(ATTEMPT_FAILED, &text);
-        self.emit_because(kind, value, text);
+        self.tell_failure(kind, value, text);
     }
 }
 

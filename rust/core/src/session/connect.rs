@@ -22,9 +22,6 @@ use crate::transports::{Opening, Stream, Target, Targets};
 /// Interval between checks whether the socket has received what earlier connections left.
 const BACKLOG_STEP: Duration = Duration::from_millis(100);
 
-/// The setback of a connection that was not made.
-pub(super) const ATTEMPT_FAILED: &str = "attempt failed";
-
 /// How long an unanswered attempt keeps other sessions waiting that connect to the same address.
 const PATIENCE: Duration = Duration::from_millis(100);
 
@@ -87,8 +84,7 @@ impl Session {
 
     /// There is no address to connect to.
     fn round_failed(&self, state: &mut State, io: &mut Reactor, error: &Error) {
-        self.note_setback(ATTEMPT_FAILED, error);
-        self.emit_because(EventKind::Closed, error.errno() as u64, error);
+        self.tell_failure(EventKind::Closed, error.errno() as u64, error);
         self.wait_for_next_round(state, io);
     }
 
@@ -195,8 +191,7 @@ impl Session {
 
     fn attempt_failed(&self, state: &mut State, io: &mut Reactor, error: &Error) {
         self.give_turn_back(state, io);
-        self.note_setback(ATTEMPT_FAILED, error);
-        self.emit_because(EventKind::Closed, error.errno() as u64, error);
+        self.tell_failure(EventKind::Closed, error.errno() as u64, error);
         if let Some(connecter) = &mut state.connecter
             && error.kind() == error::ErrorKind::ConnectionRefused
         {
@@ -269,8 +264,7 @@ impl Session {
 
     /// A layer could not complete its handshake with the peer.
     fn layer_failed(&self, state: &mut State, errno: i32, reason: impl Display) {
-        self.note_setback(ATTEMPT_FAILED, &reason);
-        self.emit_because(EventKind::HandshakeFailedNoDetail, errno as u64, reason);
+        self.tell_failure(EventKind::HandshakeFailedNoDetail, errno as u64, reason);
         if let Some(connecter) = &mut state.connecter {
             connecter.suffer(Setback::Handshake);
         }
@@ -285,8 +279,7 @@ impl Session {
             self.layer_failed(state, errno::TIMED_OUT, reason);
         }
         if state.connecter.is_some() {
-            self.note_setback(ATTEMPT_FAILED, reason);
-            self.emit_because(EventKind::Closed, errno::TIMED_OUT as u64, reason);
+            self.tell_failure(EventKind::Closed, errno::TIMED_OUT as u64, reason);
             self.drop_stream(state, io);
             self.try_next(state, io);
         } else {

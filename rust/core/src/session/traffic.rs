@@ -326,8 +326,7 @@ impl Session {
                 && !now.is_empty()
                 && before != now
         };
-        let user = |info: &PeerInfo| info.user_id.clone().filter(|user| !user.is_empty());
-        user(&before) != user(now)
+        before.user() != now.user()
             || is_known_for_sure(&before) != is_known_for_sure(now)
             || renamed(&before.routing_id, &now.routing_id)
     }
