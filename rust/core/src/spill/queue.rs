@@ -412,8 +412,10 @@ pub(super) fn look(
             .map_err(|_| io::ErrorKind::OutOfMemory)?;
         block.resize(size, 0);
         *block_at = at;
-        let count = read_up_to(file, block, at)?;
-        block.truncate(count);
+        let result = read_up_to(file, block, at);
+        // After an error, nothing was read: the zeros are not the file's.
+        block.truncate(*result.as_ref().unwrap_or(&0));
+        result?;
     }
 }
 

@@ -70,7 +70,9 @@ fn source_host(text: &str) -> Result<Address> {
 }
 
 fn host_port(text: &str) -> Result<Address> {
-    let Some((host_text, port_text)) = text.rsplit_once(':') else {
+    let split = text.rsplit_once(':');
+    // The last colon may be one of an IPv6 address.
+    let Some((host_text, port_text)) = split.filter(|(_, port)| !port.ends_with(']')) else {
         return Err(invalid(text, "the port is missing; write host:port"));
     };
     Ok(Address {
@@ -362,6 +364,14 @@ mod tests {
             ("localhost:80", "localhost:80"),
         ] {
             assert_eq!(plain(text), expected);
+        }
+    }
+
+    #[test]
+    fn a_port_that_is_missing_is_said_to_be() {
+        for text in ["[::1]", "[fe80::1%lo]", "[localhost]", "localhost", "*"] {
+            let error = to_bind(text).unwrap_err();
+            assert!(error.context().unwrap().contains("the port is missing"));
         }
     }
 

@@ -3,6 +3,7 @@
 use std::io::{self, IoSlice};
 use std::net::{IpAddr, SocketAddr};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::time::Duration;
 
 use socket2::{SockAddr, SockRef};
 use zeroxide_proto::wires::Mapping;
@@ -145,6 +146,9 @@ impl Stream {
         if let Peer::Ip(peer) = self.peer
             && Some(peer) == socket.local_addr()?.as_socket()
         {
+            // A reset leaves nothing of the connection. Otherwise the kernel would hold the port for a minute, and the
+            // program that is meant to listen there could not bind to it.
+            let _ = socket.set_linger(Some(Duration::ZERO));
             return Err(io::ErrorKind::ConnectionRefused.into());
         }
         Ok(true)

@@ -136,3 +136,19 @@ fn a_file_that_cannot_be_removed_goes_with_the_next_one_or_with_the_queue() {
         assert!(contents.queues.is_empty());
     }
 }
+
+#[test]
+fn a_read_that_fails_is_tried_again() {
+    let dir = tempfile::tempdir().unwrap();
+    let (_folder, mut queue) = fill(dir.path(), 4);
+    let path = segment::path(&queue.dir, queue.segments[0].number);
+    for number in 0..3 {
+        // The system refuses to read from a file that is open for writing only.
+        let sound = queue.segments[0].file.take();
+        queue.segments[0].file = Some(OpenOptions::new().write(true).open(&path).unwrap());
+        queue.block = Vec::new();
+        queue.take(1000).unwrap_err();
+        queue.segments[0].file = sound;
+        assert_eq!(queue.take(1000).unwrap(), Some(message(number)));
+    }
+}

@@ -4,6 +4,8 @@ use std::os::fd::{AsRawFd, IntoRawFd};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use socket2::{Domain, Socket, Type};
+
 use super::*;
 use crate::options::ContextOptions;
 use crate::resolver::Resolver;
@@ -309,6 +311,10 @@ fn a_connection_to_itself_is_refused() {
         .to_owned();
     let error = connect(&format!("127.0.0.1:{port};127.0.0.1:{port}"), &options).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::ConnectionRefused);
+    // It does not keep the port from the program that is meant to listen there.
+    let listener = Socket::new(Domain::IPV4, Type::STREAM, None).unwrap();
+    let address: SocketAddr = format!("127.0.0.1:{port}").parse().unwrap();
+    listener.bind(&address.into()).unwrap();
 }
 
 #[test]
