@@ -246,7 +246,7 @@ class Context(_Attributes, Generic[SocketT_co]):
             number = Errno.EFAULT if self._shadow else Errno.ENOTSUP
             raise ZMQError(number, "the context is closed; make a new one")
         # The native call refuses a context inherited through a fork, with the reason.
-        make = socket_class or type(self)._socket_class
+        make = socket_class or self._socket_class
         if not callable(make):
             raise TypeError(f"socket_class takes a class of sockets, not {_checks.shown(make)}")
         socket = make(self, socket_type, **kwargs)

@@ -150,7 +150,7 @@ def test_pyzmq_is_not_needed(tmp_path):
 
 
 CHILDREN = """
-    import multiprocessing, subprocess, sys
+    import multiprocessing, os, subprocess, sys
 
     def report():
         import zmq
@@ -164,13 +164,15 @@ CHILDREN = """
         subprocess.run([sys.executable, "-c", code])
         parent = "import subprocess, sys; subprocess.run([sys.executable, '-c', sys.argv[1]])"
         subprocess.run([sys.executable, "-c", parent, code])
+        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+        subprocess.run([sys.executable, "-c", parent, code], env=environment)
     """
 
 
 def test_subprocesses_when_asked(tmp_path):
     program = write(tmp_path / "program.py", CHILDREN)
     output, errors = run("--subprocesses", program)
-    assert output == ["zeroxide"] * 3, errors
+    assert output == ["zeroxide"] * 4, errors
 
 
 def test_no_subprocesses_unless_asked():
@@ -199,13 +201,16 @@ def test_install_as_zmq_in_a_process():
             import zmq, zmq.utils.jsonapi, subprocess, sys
             from importlib.metadata import version
             assert zmq is zeroxide and version("pyzmq") == zmq.__version__
-            subprocess.run([sys.executable, "-c", "import zmq; print(zmq.__name__)"], check=True)
+            child = [sys.executable, "-c", "import zmq; print(zmq.__name__)"]
+            subprocess.run(child, check=True)
+            path = os.pathsep.join(sys.path)
+            subprocess.run(child, check=True, env={**os.environ, "PYTHONPATH": path})
             """,
         ],
         capture_output=True,
         text=True,
     )
-    assert output.stdout == "zeroxide\n", output.stderr
+    assert output.stdout == "zeroxide\nzeroxide\n", output.stderr
 
 
 def test_calling_it_too_late_raises():

@@ -97,6 +97,10 @@ def test_sockets_of_a_class(zmq, context):
     with Maker() as maker, maker.socket(zmq.PULL) as socket:
         assert type(socket) is Special
 
+    context._socket_class = Special
+    with context.socket(zmq.PULL) as socket:
+        assert type(socket) is Special
+
 
 def test_term_closes(zmq):
     context = zmq.Context()

@@ -5,7 +5,6 @@ any code imports zmq: ``zeroxide.install_as_zmq()``. In both cases, ``zmq.sugar.
 other submodules are zeroxide's modules, so classes are the same under both names.
 """
 
-import os
 import sys
 
 from .. import version
@@ -31,7 +30,8 @@ def install_as_zmq(*, subprocesses: bool = False) -> None:
     Args:
         subprocesses: Whether the same holds for Python programs that this one starts, by
             `subprocess`, `multiprocessing` or a shell. Programs started with ``python -E`` or
-            ``-I``, or by a Python that zeroxide does not support, are not affected.
+            ``-I``, without this one's environment, or by a Python that zeroxide does not support,
+            are not affected.
 
     Raises:
         RuntimeError: zmq was imported before, so that its classes are in use.
@@ -59,9 +59,9 @@ def install_as_zmq(*, subprocesses: bool = False) -> None:
         vars(package)["__version__"] = version.pyzmq_version()
         _installed = True
     if subprocesses:
-        from .environment import extend
+        from .environment import extend_own
 
-        extend(os.environ)
+        extend_own()
 
 
 def installed() -> bool:

@@ -34,3 +34,7 @@ except ImportError as _error:
         raise
     # The import of this file expects a module under its name.
     sys.modules[__name__] = _this
+
+# Programs write `sys.path` into the PYTHONPATH of those that they start.
+if _everywhere:
+    sys.path.insert(0, _folder)
