@@ -112,6 +112,7 @@ const PYTHON: &[&[&str]] = &[
         "_optional",
         "_typing",
         "_closing",
+        "_last_turns",
         "_undelivered",
     ],
     &["_constant_texts", "_option_names"],

@@ -3,11 +3,11 @@
 import atexit
 import contextlib
 import os
-import sys
 import threading
 import warnings
 import weakref
 from collections.abc import Callable
+from functools import partial
 from types import TracebackType
 from typing import (
     TYPE_CHECKING,
@@ -24,6 +24,7 @@ from typing import (
 
 from . import _checks, _native, _observing, as_zmq
 from ._exports import exports_only
+from ._last_turns import raise_at_end, report_at_end, take_turns
 from ._options import is_declared, no_option
 from ._typing import OptionValue, SocketT_co
 from .constants import EFAULT, LINGER, ContextOption, Errno, SocketOption
@@ -345,15 +346,15 @@ class Context(_Attributes, Generic[SocketT_co]):
             socket.close()
         return closed
 
-    def _terminate_implicitly(self) -> None:
+    def _terminate_implicitly(self, hurried: bool = False) -> None:
         """Closes everything without waiting for a peer that does not take its messages."""
         self._close_sockets()
         left: dict[str, int] = {}
-        for endpoint, _, _, messages, _ in self._term_idle(IDLE_MS):
+        for endpoint, _, _, messages, _ in self._term_idle(0 if hurried else IDLE_MS):
             left[endpoint] = left.get(endpoint, 0) + messages
-        if left and sys.stderr is not None:
+        if left:
             parts = ", ".join(f"{n} to {endpoint}" for endpoint, n in left.items())
-            print(f"zeroxide: gave up sending, messages lost: {parts}", file=sys.stderr)
+            report_at_end(f"zeroxide: gave up sending, messages lost: {parts}")
 
     def __enter__(self) -> Self:
         return self
@@ -374,7 +375,9 @@ class Context(_Attributes, Generic[SocketT_co]):
             warnings.warn(f"Unclosed context {self}", ResourceWarning, stacklevel=2, source=self)
         finally:
             # Also where warnings are errors.
-            self._terminate_implicitly()
+            interruption = take_turns([self._terminate_implicitly])
+            if interruption is not None:
+                raise interruption
 
     # ---- options --------------------------------------------------------------------
 
@@ -543,16 +546,16 @@ def _terminate_all() -> None:
     contexts = [reference() for reference in _contexts.valuerefs()]
     live = [context for context in contexts if context and not context.closed]
     # All contexts start to linger before the first wait, so that the waits overlap.
-    for context in live:
-        context._close_sockets()
-        context.shutdown()
-    for context in live:
-        try:
-            context._terminate_implicitly()
-        except KeyboardInterrupt:
-            # The native call has dropped what was left of this one. Ctrl-C at exit
-            # means: now.
-            continue
+    begun = take_turns([partial(_begin_end, context) for context in live])
+    ended = take_turns(
+        [context._terminate_implicitly for context in live], hurried=begun is not None
+    )
+    raise_at_end(begun or ended)
+
+
+def _begin_end(context: "Context[Any]", _hurried: bool) -> None:
+    context._close_sockets()
+    context.shutdown()
 
 
 def _after_fork_in_child() -> None:

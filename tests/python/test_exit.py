@@ -206,6 +206,58 @@ def test_signals_do_not_make_it_longer(zmq):
 
 
 @pytest.mark.zeroxide_only
+@pytest.mark.parametrize("signals", [1, 2])
+@pytest.mark.parametrize("what", ["KeyboardInterrupt", "SystemExit(4)"])
+def test_a_signal_ends_the_wait_and_not_the_reports(zmq, what, signals):
+    script = start_script(
+        zmq.__name__,
+        f"""
+        import atexit, signal
+        zmq.context.IDLE_MS = 1_000_000
+
+        def handle(*_):
+            raise {what}
+
+        signal.signal(signal.SIGALRM, handle)
+        contexts = [zmq.Context() for _ in range(3)]
+        sockets = [context.socket(zmq.PUSH) for context in contexts]
+        for port, socket in enumerate(sockets, 1):
+            socket.connect(f"tcp://127.0.0.1:{{port}}")
+            socket.send(b"without a peer")
+        # Within the wait, because such functions run in the opposite order.
+        atexit.register(signal.setitimer, signal.ITIMER_REAL, 0.2, {signals - 1} * 0.1)
+        """,
+    )
+    # Python restores its signals just before the end, so the second one may end the process.
+    _, errors = finish_script(script, 0, -signal.SIGALRM)
+    reports = [line for line in errors.splitlines() if "messages lost" in line]
+    assert [line[-1] for line in reports] == ["1", "2", "3"]
+    assert signals > 1 or "Traceback" not in errors
+
+
+@pytest.mark.zeroxide_only
+def test_an_error_of_a_handler_at_the_end_is_shown(zmq):
+    _, errors = run_script(
+        zmq.__name__,
+        """
+        import atexit, signal
+        zmq.context.IDLE_MS = 1_000_000
+
+        def handle(*_):
+            raise LookupError("in the handler")
+
+        signal.signal(signal.SIGALRM, handle)
+        socket = zmq.Context.instance().socket(zmq.PUSH)
+        socket.connect("tcp://127.0.0.1:1")
+        socket.send(b"without a peer")
+        atexit.register(signal.setitimer, signal.ITIMER_REAL, 0.2)
+        """,
+    )
+    assert "1 to tcp://127.0.0.1:1" in errors
+    assert "LookupError: in the handler" in errors
+
+
+@pytest.mark.zeroxide_only
 def test_borrowed_memory(zmq):
     """Objects that the core references when the interpreter ends."""
     output, _ = run_script(

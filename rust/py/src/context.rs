@@ -9,11 +9,11 @@ use pyo3::types::{PyBytes, PyDict, PyInt, PyList, PyString, PyTuple};
 use zeroxide::mechanisms::MechanismSpec;
 use zeroxide::patterns::PatternSpec;
 use zeroxide::{
-    CONTEXT_OPTIONS, Context as CoreContext, Error, ErrorKind, MessageTransport, Value,
+    CONTEXT_OPTIONS, Context as CoreContext, Error, ErrorKind, MessageTransport, Undelivered, Value,
 };
 
 use crate::arguments;
-use crate::blocking::{self, Step, deadline_in, millis, retry};
+use crate::blocking::{self, deadline_in, millis, retry};
 use crate::buffer::shown;
 use crate::error::raise;
 use crate::parting;
@@ -23,6 +23,8 @@ use crate::undelivered;
 #[pyclass(subclass, frozen, module = "zeroxide._native")]
 pub struct Context {
     core: OnceLock<CoreContext>,
+    /// What `_term_idle` gave up: an exception of a signal handler may reach the program in place of the result.
+    given_up: OnceLock<Undelivered>,
 }
 
 impl Context {
@@ -84,6 +86,7 @@ impl Context {
     fn new(_args: &Bound<'_, PyTuple>, _kwargs: Option<&Bound<'_, PyDict>>) -> Context {
         Context {
             core: OnceLock::new(),
+            given_up: OnceLock::new(),
         }
     }
 
@@ -166,18 +169,35 @@ impl Context {
     }
 
     /// Terminates the context like an exiting program: continues while bytes move, gives up after `idle_ms` without
-    /// progress, and returns what was not delivered.
+    /// progress, and returns what was not delivered. A second call returns the same. An exception of a signal handler
+    /// gives up at once.
     fn _term_idle<'py>(&self, py: Python<'py>, idle_ms: u64) -> PyResult<Bound<'py, PyList>> {
+        if let Some(left) = self.given_up.get() {
+            return undelivered::to_list(py, left);
+        }
         let Some(core) = self.usable() else {
             return Ok(PyList::empty(py));
         };
         let patience = Duration::from_millis(idle_ms);
-        let left = blocking::wait(py, None, |_| match core.term_idle(patience) {
-            Err(error) if error.kind() == ErrorKind::Interrupted => Ok(Step::Again),
-            other => other.map(Step::Done),
-        })?;
+        let waited = blocking::wait(py, None, |_| retry(core.term_idle(patience)));
+        let (left, interruption) = match waited {
+            Ok(left) => (left, None),
+            Err(interruption) => {
+                let now = || loop {
+                    match core.term_idle(Duration::ZERO) {
+                        Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                        other => return other,
+                    }
+                };
+                (py.detach(now).map_err(raise)?, Some(interruption))
+            }
+        };
         crate::buffer::reclaim();
-        undelivered::to_list(py, &left)
+        let left = self.given_up.get_or_init(|| left);
+        match interruption {
+            Some(interruption) => Err(interruption),
+            None => undelivered::to_list(py, left),
+        }
     }
 
     #[doc = text!(Context::closed)]
