@@ -5,11 +5,12 @@ import ctypes
 import gc
 import pickle
 import selectors
+import signal
 import warnings
 from array import array
 
 import pytest
-from support import bind_once_free, lasting_endpoint
+from support import PATIENCE, Background, bind_once_free, eventually, lasting_endpoint
 
 # ---- life ---------------------------------------------------------------------------
 
@@ -478,6 +479,50 @@ def test_recv_into_what_it_cannot(zmq, sockets):
     with pytest.raises(ValueError):
         pull.recv_into(bytearray(2), nbytes=3)
     assert pull.recv() == b"still there"
+
+
+def test_a_buffer_keeps_its_size_while_recv_into_waits(zmq, sockets):
+    pull, push = sockets.pair(zmq.PULL, zmq.PUSH)
+    pull.rcvtimeo = int(PATIENCE * 1000)
+    buffer = bytearray(8)
+    receiving = Background(pull.recv_into, buffer)
+
+    def is_held():
+        try:
+            buffer.append(0)
+        except BufferError:
+            return True
+        buffer.pop()
+        return False
+
+    eventually(is_held)
+    push.send(b"abc")
+    assert receiving.result() == 3
+    assert buffer == b"abc" + bytes(5)
+    buffer.append(0)
+
+
+@pytest.mark.zeroxide_only
+def test_a_view_that_a_handler_releases_costs_recv_into_no_message(zmq, sockets):
+    pull, push = sockets.pair(zmq.PULL, zmq.PUSH)
+    pull.rcvtimeo = int(PATIENCE * 1000)
+    view = memoryview(bytearray(8))
+    refused = []
+
+    def release(*_):
+        try:
+            view.release()
+        except BufferError as error:
+            refused.append(error)
+        push.send(b"abc")
+
+    before = signal.signal(signal.SIGALRM, release)
+    try:
+        signal.setitimer(signal.ITIMER_REAL, 0.1)
+        assert pull.recv_into(view) == 3
+    finally:
+        signal.signal(signal.SIGALRM, before)
+    assert refused and view[:3] == b"abc"
 
 
 def test_poll(zmq, sockets, transport):

@@ -508,39 +508,44 @@ pub(crate) fn with_contiguous<T>(
     }))
 }
 
-/// Copies `body` into a writable buffer, up to `nbytes` bytes (0 = no limit).
-pub(crate) fn fill(target: &Bound<'_, PyAny>, nbytes: usize, body: &[u8]) -> PyResult<()> {
-    let buffer = view(target)?;
-    check_target(&buffer, nbytes)?;
-    let room = if nbytes == 0 { buffer.len() } else { nbytes };
-    let count = room.min(body.len());
-    if count > 0 {
-        // SAFETY: the view is writable, contiguous, and has at least `room` bytes (checked above). `body` may overlap
-        // it, because over inproc it may be memory lent by the sender, and `copy` allows that.
-        unsafe { std::ptr::copy(body.as_ptr(), buffer.pointer(), count) };
-    }
-    Ok(())
+/// A writable buffer for a message. While this exists, the owner of the memory cannot resize or release it.
+pub(crate) struct Target {
+    buffer: View,
+    room: usize,
 }
 
-/// Checks before receiving that the buffer can hold a message.
-pub(crate) fn check_fill(target: &Bound<'_, PyAny>, nbytes: i64) -> PyResult<usize> {
-    let nbytes = usize::try_from(nbytes)
-        .map_err(|_| PyValueError::new_err("nbytes must not be negative"))?;
-    let advice = "receive into another one, such as a bytearray";
-    let buffer = view_or(target, advice).map_err(|error| {
-        let kind = target.get_type().qualname();
-        match kind
-            .ok()
-            .filter(|_| error.is_instance_of::<PyTypeError>(target.py()))
-        {
-            Some(kind) => PyTypeError::new_err(format!(
-                "recv_into takes a writable buffer such as a bytearray, not {kind}"
-            )),
-            None => error,
+impl Target {
+    /// Checks before receiving that the buffer can hold `nbytes` bytes of a message (0 = all it has room for).
+    pub(crate) fn of(target: &Bound<'_, PyAny>, nbytes: i64) -> PyResult<Target> {
+        let nbytes = usize::try_from(nbytes)
+            .map_err(|_| PyValueError::new_err("nbytes must not be negative"))?;
+        let advice = "receive into another one, such as a bytearray";
+        let buffer = view_or(target, advice).map_err(|error| {
+            let kind = target.get_type().qualname();
+            match kind
+                .ok()
+                .filter(|_| error.is_instance_of::<PyTypeError>(target.py()))
+            {
+                Some(kind) => PyTypeError::new_err(format!(
+                    "recv_into takes a writable buffer such as a bytearray, not {kind}"
+                )),
+                None => error,
+            }
+        })?;
+        check_target(&buffer, nbytes)?;
+        let room = if nbytes == 0 { buffer.len() } else { nbytes };
+        Ok(Target { buffer, room })
+    }
+
+    /// Copies the beginning of `body`, as much of it as there is room for.
+    pub(crate) fn fill(&self, body: &[u8]) {
+        let count = self.room.min(body.len());
+        if count > 0 {
+            // SAFETY: the view is writable, contiguous, and has at least `room` bytes (checked by `of`). `body` may
+            // overlap it, because over inproc it may be memory lent by the sender, and `copy` allows that.
+            unsafe { std::ptr::copy(body.as_ptr(), self.buffer.pointer(), count) };
         }
-    })?;
-    check_target(&buffer, nbytes)?;
-    Ok(nbytes)
+    }
 }
 
 fn check_target(buffer: &View, nbytes: usize) -> PyResult<()> {

@@ -14,7 +14,7 @@ use zeroxide::{
 use super::back::{Back, Peer, give_back_batch};
 use crate::attempt::send_now;
 use crate::begun::{self, Begun};
-use crate::buffer;
+use crate::buffer::{self, Target};
 use crate::error::raise;
 use crate::frame::Frame;
 use crate::labels::Labels;
@@ -28,7 +28,7 @@ pub(crate) enum Form {
     /// `recv_multipart`.
     Whole { copy: bool, track: bool },
     /// `recv_into`.
-    Into { buffer: Py<PyAny>, nbytes: usize },
+    Into { buffer: Py<PyAny>, nbytes: i64 },
     /// `recv_batch`.
     Batch { max: usize, items: Items },
     /// `async for`: the result is bytes for a message of one part, and a list otherwise.
@@ -92,7 +92,7 @@ impl Form {
             }
             Form::Into { ref buffer, nbytes } => {
                 let body = message.head().as_slice();
-                buffer::fill(buffer.bind(py), nbytes, body)?;
+                Target::of(buffer.bind(py), nbytes)?.fill(body);
                 Ok(body.len().into_pyobject(py)?.into_any())
             }
             Form::Whole { copy: false, track } => {
@@ -147,7 +147,7 @@ impl Form {
                 Ok(Bound::new(py, frame)?.into_any())
             }
             Form::Into { ref buffer, nbytes } => {
-                buffer::fill(buffer.bind(py), nbytes, parts[0].as_slice())?;
+                Target::of(buffer.bind(py), nbytes)?.fill(parts[0].as_slice());
                 Ok(parts[0].len().into_pyobject(py)?.into_any())
             }
             Form::Whole { copy: false, track } => {

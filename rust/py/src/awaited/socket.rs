@@ -21,7 +21,7 @@ use super::turn;
 use crate::arguments;
 use crate::attempt::send_now;
 use crate::blocking::{Limit, deadline_in, millis};
-use crate::buffer::{self, reclaim};
+use crate::buffer::{self, Target, reclaim};
 use crate::error::{Failure, not_now, raise};
 use crate::frame::labels_of;
 use crate::labels::{Labels, label};
@@ -629,10 +629,9 @@ impl AsyncSocket {
         #[pyo3(from_py_with = arguments::nbytes)] nbytes: i64,
         #[pyo3(from_py_with = flags::of_recv)] flags: i32,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let nbytes = match buffer::check_fill(buffer, nbytes) {
-            Ok(nbytes) => nbytes,
-            Err(error) => return AsyncSocket::failed(slf, error),
-        };
+        if let Err(error) = Target::of(buffer, nbytes) {
+            return AsyncSocket::failed(slf, error);
+        }
         let buffer = buffer.clone().unbind();
         AsyncSocket::receive(slf, Form::Into { buffer, nbytes }, flags, None)
     }

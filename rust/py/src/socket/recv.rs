@@ -11,7 +11,7 @@ use zeroxide::{Frame as CoreFrame, Message, PeerInfo, Socket as CoreSocket, Wait
 
 use super::{DONTWAIT, Socket, limit_of};
 use crate::blocking::{self, Limit, retry};
-use crate::buffer::{self, reclaim};
+use crate::buffer::{self, Target, reclaim};
 use crate::error::{not_now, raise, raise_of};
 use crate::frame::Frame;
 use crate::labels::Labels;
@@ -193,7 +193,8 @@ impl Socket {
     ) -> PyResult<usize> {
         reclaim();
         let core = self.core()?;
-        let nbytes = buffer::check_fill(target, nbytes)?;
+        // Held during the wait: a change of the buffer's size fails where it is tried, and never costs the message.
+        let target = Target::of(target, nbytes)?;
         let frame = match core.next_part() {
             Some((frame, _)) => frame,
             None => {
@@ -202,7 +203,7 @@ impl Socket {
                 core.begin_parts(message, None)
             }
         };
-        buffer::fill(target, nbytes, frame.as_slice())?;
+        target.fill(frame.as_slice());
         Ok(frame.len())
     }
 
