@@ -1,6 +1,7 @@
 """zeroxide.Producer: rows go into a collector's log, each of them once."""
 
 import contextlib
+import gc
 import os
 import resource
 import signal
@@ -450,6 +451,62 @@ def test_ctrl_c_ends_a_wait(collector):
         timer.join()
     with pytest.raises(NotAcknowledged):
         producer.close(0)
+
+
+def test_a_close_that_ctrl_c_ends_loses_no_row_and_can_be_continued(directory):
+    with process(directory) as collector:
+        producer = Producer(collector.endpoint)
+        producer.send(b"first")
+        producer.flush()
+        collector.stop_for_now()
+        producer.send_batch([b"x"] * 100)
+        for _ in range(2):
+            timer = threading.Timer(0.1, signal.raise_signal, [signal.SIGINT])
+            with pytest.raises(KeyboardInterrupt):
+                timer.start()
+                producer.close()
+            timer.join()
+        with pytest.raises(CollectorError):
+            producer.send(b"late")
+        collector.go_on()
+        producer.close()
+        producer.close()
+        assert producer.stats()["unacknowledged"] == 0
+        assert len(values(collector.endpoint)) == 101
+
+
+def test_a_block_whose_end_ctrl_c_interrupts_still_delivers(directory):
+    with process(directory) as collector:
+        timer = threading.Timer(0.1, signal.raise_signal, [signal.SIGINT])
+        with pytest.raises(KeyboardInterrupt), Producer(collector.endpoint) as producer:
+            producer.send(b"first")
+            producer.flush()
+            collector.kill()
+            producer.send(b"last")
+            timer.start()
+        timer.join()
+        del producer
+        gc.collect()
+        collector.start()
+        eventually(lambda: values(collector.endpoint) == [b"first", b"last"])
+
+
+@pytest.mark.parametrize("signals", [1, 2])
+def test_a_program_that_ends_after_an_interrupted_close_reports_its_rows(signals):
+    """Another signal during the wait at the exit ends that wait, and not the report."""
+    _, error = run_script(
+        "zeroxide",
+        f"""
+        import signal, sys
+        from zeroxide import producer as module
+        module._LAST_WORDS = 1000 if {signals} > 1 else 0.1
+        signal.signal(signal.SIGALRM, lambda *_: sys.exit(0))
+        signal.setitimer(signal.ITIMER_REAL, 0.2, 0.3 if {signals} > 1 else 0)
+        with zmq.Producer({NOBODY!r}) as producer:
+            producer.send(b"x")
+        """,
+    )
+    assert error.endswith("has not acknowledged 1 row\n") and "Traceback" not in error
 
 
 def test_many_threads(collector):

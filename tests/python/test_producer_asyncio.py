@@ -1,15 +1,18 @@
 """zeroxide.asyncio.Producer."""
 
 import asyncio
+import gc
 import itertools
+import threading
 import time
 
 import pyarrow as pa
 import pytest
 from collecting import process, values
+from support import PATIENCE, run_script
 
 import zeroxide.asyncio
-from zeroxide.pipeline import Collector, CollectorGone, NotAcknowledged
+from zeroxide.pipeline import Collector, CollectorError, CollectorGone, NotAcknowledged
 
 pytestmark = pytest.mark.zeroxide_only
 
@@ -154,6 +157,140 @@ def test_a_cancelled_wait_loses_no_row(collector):
 
     asyncio.run(main())
     assert values(collector.endpoint) == [b"x", b"y"]
+
+
+@pytest.mark.parametrize("cancellations", [1, 2, 3])
+def test_a_cancelled_close_loses_no_row_and_can_be_continued(directory, cancellations):
+    async def main(collector):
+        loop = asyncio.get_running_loop()
+        watched = len(loop._selector.get_map())
+        producer = zeroxide.asyncio.Producer(collector.endpoint)
+        await producer.send_and_wait(b"first")
+        collector.stop_for_now()
+        await producer.send_batch([b"x"] * 100)
+        closing = asyncio.create_task(producer.close())
+        while not producer.closed:
+            await asyncio.sleep(0)
+        for _ in range(cancellations):
+            closing.cancel()
+            await asyncio.sleep(0)
+        with pytest.raises(asyncio.CancelledError):
+            await closing
+        with pytest.raises(CollectorError):
+            await producer.send(b"late")
+        collector.go_on()
+        await producer.close()
+        await producer.close()
+        assert producer.stats()["unacknowledged"] == 0
+        assert len(loop._selector.get_map()) == watched
+
+    with process(directory) as collector:
+        asyncio.run(main(collector))
+        assert len(values(collector.endpoint)) == 101
+    no_threads_are_left()
+
+
+def test_a_close_that_is_cancelled_as_it_ends_leaves_nothing(collector):
+    """At each step of the loop."""
+
+    async def close(cancel_at):
+        loop = asyncio.get_running_loop()
+        watched = len(loop._selector.get_map())
+        producer = zeroxide.asyncio.Producer(collector.endpoint)
+        await producer.send_and_wait(b"x")
+        closing = asyncio.create_task(producer.close())
+        for _ in range(cancel_at):
+            await asyncio.sleep(0)
+        is_late = closing.done()
+        for _ in range(2):
+            closing.cancel()
+            await asyncio.sleep(0)
+        await asyncio.gather(closing, return_exceptions=True)
+        await producer.close()
+        assert len(loop._selector.get_map()) == watched
+        return is_late
+
+    for cancel_at in itertools.count():
+        if asyncio.run(close(cancel_at)):
+            break
+    no_threads_are_left()
+
+
+def test_a_close_that_is_cancelled_reports_its_error_later():
+    async def main():
+        producer = zeroxide.asyncio.Producer(NOBODY, timeout_s=None)
+        delivery = await producer.send(b"x")
+        closing = asyncio.create_task(producer.close())
+        while not producer.closed:
+            await asyncio.sleep(0)
+        closing.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await closing
+        with pytest.raises(NotAcknowledged) as error:
+            await producer.close(0)
+        assert error.value.remaining == {NOBODY: 1}
+        with pytest.raises(NotAcknowledged):
+            await delivery
+        await producer.close()
+
+    asyncio.run(main())
+
+
+def test_a_block_that_is_cancelled_as_it_ends_still_delivers(directory):
+    async def block(collector, begun):
+        async with zeroxide.asyncio.Producer(collector.endpoint) as producer:
+            await producer.send_and_wait(b"first")
+            collector.kill()
+            await producer.send_batch([b"x"] * 100)
+            asyncio.get_running_loop().call_soon(begun.set)
+
+    async def main(collector):
+        loop = asyncio.get_running_loop()
+        watched = len(loop._selector.get_map())
+        begun = asyncio.Event()
+        task = asyncio.create_task(block(collector, begun))
+        await begun.wait()
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        del task
+        gc.collect()
+        collector.start()
+        # It leaves the loop when its last row is acknowledged.
+        while len(loop._selector.get_map()) > watched:
+            await asyncio.sleep(0.01)
+
+    with process(directory) as collector:
+        asyncio.run(main(collector))
+        assert len(values(collector.endpoint)) == 101
+    no_threads_are_left()
+
+
+def test_a_program_that_ends_after_a_cancelled_close_reports_its_rows():
+    _, error = run_script(
+        "zeroxide.asyncio",
+        f"""
+        import asyncio
+
+        async def main():
+            async with asyncio.timeout(0.01):
+                async with zmq.Producer({NOBODY!r}) as producer:
+                    await producer.send(b"x")
+
+        try:
+            asyncio.run(main())
+        except TimeoutError:
+            print("late")
+        """,
+    )
+    assert "has not acknowledged 1 row\n" in error
+
+
+def no_threads_are_left():
+    for thread in threading.enumerate():
+        if thread.name.startswith("zeroxide_"):
+            thread.join(PATIENCE)
+            assert not thread.is_alive()
 
 
 def test_a_loop_that_always_finds_room_lets_other_tasks_run(collector):

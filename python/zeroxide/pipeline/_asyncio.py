@@ -247,6 +247,10 @@ class AsyncProducer(ProducerBase):
     async def close(self, timeout_s: float | None = None) -> None:
         """Flushes and ends the producer. Closing it again does nothing.
 
+        If the call is cancelled, the producer takes no more rows, but still delivers those that it
+        has. Calling `close` again continues the wait. If the program ends instead, rows that are
+        not acknowledged within two seconds are reported on stderr.
+
         Args:
             timeout_s: Seconds to wait for acknowledgements. The default is None, no limit
                 (five seconds with a spool, which keeps the rest).
@@ -254,26 +258,52 @@ class AsyncProducer(ProducerBase):
         Raises:
             NotAcknowledged: If rows are lost, since they were not acknowledged in time.
             CollectorGone: If rows are lost, since the collector was gone for longer than the
-                producer's timeout. A producer with a spool keeps them and does not raise.
+                producer's timeout_s. A producer with a spool keeps them and does not raise.
         """
-        if self.closed:
+        if timeout_s is not None:
+            _checks.number("timeout_s", timeout_s)
+        if self._is_closed_for_good():
             return
         if self._has_spool and timeout_s is None:
             timeout_s = SPOOLED
         try:
-            self._shut()
+            if not self._is_decided:
+                self._shut()
+                await self._decide(timeout_s)
+            await self._threads.run_to_end(self._end)
+        except BaseException:
+            self._interrupt()
+            self._collect()
+            raise
+        self._collect()
+        self._stop_watching()
+        try:
+            self._report()
+        finally:
+            self._finish()
+
+    async def _decide(self, timeout_s: float | None) -> None:
+        """Waits until the rows are acknowledged, or never will be."""
+        try:
             await self.flush(timeout_s)
         except CollectorError as error:
-            if not self._is_kept(error):
-                raise
-        finally:
-            await self._threads.run(self._end)
-            self._threads.close()
-            self._report()
-            self._collect()
-            if self._loop is not None:
-                self._loop.remove_reader(self._notices_fd())
-        self._check_spool()
+            self._outcome = None if self._is_kept(error) else error
+        self._is_decided = True
+
+    def _rest(self) -> None:
+        """Leaves the loop after an interrupted `close`, once all rows are delivered."""
+        if self._is_interrupted and (self._is_decided or self._has_delivered()):
+            self._stop_watching()
+            self._let_go()
+
+    def _has_delivered(self) -> bool:
+        # Not the counters: a `close` that continues needs the notices, too.
+        return all(acked >= mark for acked, mark in zip(self._acked, self._mark(), strict=True))
+
+    def _stop_watching(self) -> None:
+        self._threads.close()
+        if self._loop is not None and not self._loop.is_closed():
+            self._loop.remove_reader(self._notices_fd())
 
     def _watch(self) -> asyncio.AbstractEventLoop:
         loop = asyncio.get_running_loop()
@@ -324,6 +354,7 @@ class AsyncProducer(ProducerBase):
                         {"message": message, "exception": error}
                     )
         self._progress.set()
+        self._rest()
 
     async def __aenter__(self) -> Self:
         self._watch()

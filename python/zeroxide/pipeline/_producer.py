@@ -19,11 +19,13 @@ import time
 import weakref
 from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeAlias
 
 from .. import _checks, _native, _observing
 from .._closing import Closing
 from .._hints import hinting
+from .._last_turns import raise_at_end, report_at_end, take_turns
 from ._errors import CollectorError, CollectorGone, NotAcknowledged
 from ._renamed import renamed
 
@@ -52,6 +54,10 @@ SPOOLED = 5.0
 
 _producers: weakref.WeakSet["ProducerBase"] = weakref.WeakSet()
 
+# Producers whose `close` was interrupted. The program may have no other reference to one, which must
+# not end before its rows are delivered or reported.
+_interrupted: set["ProducerBase"] = set()
+
 
 class Delivery(NamedTuple):
     """The outcome of consecutive rows: on the collector's disk, or lost."""
@@ -76,6 +82,11 @@ class ProducerBase(_native.Producer):
 
     # Whether rows are reported one by one, beside those for `on_delivery`.
     _reports_rows: ClassVar[bool] = False
+    # Whether a signal or a cancellation ended `close` early. The next call continues it.
+    _is_interrupted = False
+    # Whether `close` has learnt what became of the rows, and its error if some are lost.
+    _is_decided = False
+    _outcome: CollectorError | None = None
 
     @renamed(timeout="timeout_s")
     @hinting
@@ -183,14 +194,40 @@ class ProducerBase(_native.Producer):
     def _close_now(self, timeout: float) -> dict[str, int]:
         """Ends it within `timeout` seconds; returns the number of lost rows by endpoint."""
         left: dict[str, int] = {}
+        self._shut()
         try:
-            self._shut()
             left = self._flush(timeout)
         except CollectorError as error:
             left = {str(error): 0}
-        finally:
-            self._end()
+        # Not after an exception of a signal handler: the next call reports what is left.
+        self._end()
         return self._unspooled() if self._has_spool else left
+
+    def _is_closed_for_good(self) -> bool:
+        return self.closed and not (self._is_interrupted and self._pid == os.getpid())
+
+    def _interrupt(self) -> None:
+        """Keeps a producer whose `close` was interrupted, until all of its rows are delivered."""
+        self._is_interrupted = True
+        for producer in list(_interrupted):
+            if producer._pid != os.getpid() or producer._has_delivered():
+                producer._let_go()
+        _interrupted.add(self)
+
+    def _has_delivered(self) -> bool:
+        return not self._stats()["unacknowledged"]
+
+    def _let_go(self) -> None:
+        _interrupted.discard(self)
+
+    def _finish(self) -> None:
+        """Ends `close`: raises its error if rows are lost."""
+        self._is_interrupted = False
+        self._let_go()
+        outcome, self._outcome = self._outcome, None
+        if outcome is not None:
+            raise outcome
+        self._check_spool()
 
     def _is_kept(self, error: CollectorError) -> bool:
         """Whether the spool keeps the rows of a producer whose end met this error."""
@@ -302,6 +339,10 @@ class Producer(ProducerBase, Closing):
     def close(self, timeout_s: float | None = None) -> None:
         """Flushes and ends the producer. Closing it again does nothing.
 
+        If a signal handler raises during the call, the producer takes no more rows, but still
+        delivers those that it has. Calling `close` again continues the wait. If the program ends
+        instead, rows that are not acknowledged within two seconds are reported on stderr.
+
         Args:
             timeout_s: Seconds to wait for acknowledgements. The default is None, no limit
                 (five seconds with a spool, which keeps the rest).
@@ -311,25 +352,36 @@ class Producer(ProducerBase, Closing):
             CollectorGone: If rows are lost, since the collector was gone for longer than the
                 producer's timeout_s. A producer with a spool keeps them and does not raise.
         """
-        if self.closed:
+        if timeout_s is not None:
+            _checks.number("timeout_s", timeout_s)
+        if self._is_closed_for_good():
             return
         if self._has_spool and timeout_s is None:
             timeout_s = SPOOLED
         try:
-            self._shut()
-            try:
-                left = self._flush(timeout_s)
-            except CollectorError as error:
-                if not self._is_kept(error):
-                    raise
-                left = {}
-        finally:
+            if not self._is_decided:
+                self._shut()
+                self._decide(timeout_s)
             self._end()
+        except BaseException:
+            self._interrupt()
+            raise
+        try:
             self._report()
             self._run_callbacks()
-        self._check_spool()
-        if left and not self._has_spool:
-            raise NotAcknowledged.after(timeout_s, left, closed=True)
+        finally:
+            self._finish()
+
+    def _decide(self, timeout_s: float | None) -> None:
+        """Waits until the rows are acknowledged, or never will be."""
+        try:
+            left = self._flush(timeout_s)
+        except CollectorError as error:
+            self._outcome = None if self._is_kept(error) else error
+        else:
+            if left and not self._has_spool:
+                self._outcome = NotAcknowledged.after(timeout_s, left, closed=True)
+        self._is_decided = True
 
     def _run_callbacks(self) -> None:
         call = self._on_delivery
@@ -370,16 +422,21 @@ def tell(error: BaseException, **told: Any) -> None:
 def _close_all() -> None:
     """Gives producers that were left open a moment for their last rows; reports what is lost."""
     deadline = time.monotonic() + _LAST_WORDS
-    for producer in list(_producers):
-        if producer.closed or producer._pid != os.getpid():
-            continue
-        for endpoint, rows in producer._close_now(max(0.0, deadline - time.monotonic())).items():
-            print(
-                f"zeroxide: a producer was not closed: {endpoint} has not acknowledged {rows} row{'' if rows == 1 else 's'}"
-                if rows
-                else f"zeroxide: a producer was not closed: {endpoint}",
-                file=sys.stderr,
-            )
+    ends = [
+        partial(_report_end, producer, deadline)
+        for producer in list(_producers)
+        if producer._pid == os.getpid() and not producer._is_closed_for_good()
+    ]
+    raise_at_end(take_turns(ends))
+
+
+def _report_end(producer: ProducerBase, deadline: float, hurried: bool) -> None:
+    """Ends one producer, and prints which rows are lost; without a wait if `hurried`."""
+    patience = 0.0 if hurried else max(0.0, deadline - time.monotonic())
+    left = producer._close_now(patience)
+    for endpoint, rows in left.items():
+        lost = f" has not acknowledged {rows} row{'' if rows == 1 else 's'}" if rows else ""
+        report_at_end(f"zeroxide: a producer was not closed: {endpoint}{lost}")
 
 
 atexit.register(_close_all)

@@ -78,6 +78,31 @@ class Threads:
             tell(error, sent=await _taken(future))
             raise
 
+    async def run_to_end(self, call: Callable[..., _T], *arguments: Any) -> _T:
+        """Makes a short call in a thread; if cancelled, still waits until the call has ended.
+
+        Args:
+            call: A function.
+            *arguments: Its arguments.
+
+        Returns:
+            What it returns.
+
+        Raises:
+            CancelledError: If the task was cancelled meanwhile.
+        """
+        future, _ = self._start(partial(call, *arguments))
+        ended = asyncio.wrap_future(future)
+        cancellation = None
+        while not ended.done():
+            try:
+                await asyncio.wait([ended])
+            except asyncio.CancelledError as error:
+                cancellation = error
+        if cancellation is not None:
+            raise cancellation
+        return ended.result()
+
     def _start(self, whole: Callable[[], _T]) -> "tuple[Future[_T], _native.Interruption]":
         interruption = _native.Interruption()
         future: Future[_T] = Future()
