@@ -21,6 +21,8 @@ from . import _gevent as _gevent
 from .core import _Context as Context  # type: ignore[assignment]
 from .core import _Socket as Socket  # type: ignore[assignment]
 from .device import device as device  # type: ignore[assignment]
+from .device import proxy as proxy
+from .device import proxy_steerable as proxy_steerable
 from .poll import _Poller as Poller
 from .poll import select as select
 from .poll import zmq_poll as zmq_poll
@@ -31,7 +33,7 @@ if TYPE_CHECKING:
     from ._pipeline import Producer as Producer
 
 __all__ = ["Client", "Context", "Follower", "Poller", "Producer", "Socket"]
-__all__ += ["device", "select", "zmq_poll"]
+__all__ += ["device", "proxy", "proxy_steerable", "select", "zmq_poll"]
 __all__ += _zeroxide.__all__
 
 # Modules that only old programs use.

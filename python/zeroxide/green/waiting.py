@@ -1,23 +1,29 @@
 """Greenlets that wait for a socket."""
 
+import contextlib
 import time
 import weakref
 from collections import deque
 from collections.abc import Callable
-from typing import Any, TypeVar
+from functools import partial
+from typing import Any, TypeVar, cast
 
 import gevent
 from gevent.event import Event
 from gevent.hub import get_hub
 from gevent.monkey import get_original
+from gevent.threadpool import ThreadPool
 
 from .. import _native
 from ..constants import DONTWAIT
 from ..error import Again
 
-__all__ = ["Waiting", "in_thread", "others"]
+__all__ = ["Waiting", "in_own_thread", "in_thread", "others"]
 
 _T = TypeVar("_T")
+
+# The most proxies of one hub.
+_MOST = 1000
 
 # One per thread, not per greenlet.
 _thread_ident = get_original("_thread", "get_ident")
@@ -156,6 +162,40 @@ class Waiting:
         if not self._watchers and not any(self._lines.values()):
             self._watcher.rest()
             self._io.stop()
+
+
+def in_own_thread(call: Callable[..., _T], *arguments: Any) -> _T:
+    """Runs a native call that may never return in a thread of its own, and ends it with its greenlet.
+
+    The greenlet ends after the thread, so the call no longer takes messages then.
+    """
+    hub = get_hub()
+    if gevent.getcurrent() is hub:
+        return call(*arguments)
+    pool = getattr(hub, "_zeroxide_proxies", None)
+    if pool is None:
+        pool = hub._zeroxide_proxies = ThreadPool(_MOST, hub=hub)
+    interruption = _native.Interruption()
+
+    def attempt() -> tuple[Any, BaseException | None]:
+        try:
+            return interruption.run(partial(call, *arguments)), None
+        except BaseException as error:
+            # The pool would print it.
+            return None, error
+
+    running = pool.spawn(attempt)
+    try:
+        result, error = running.get()
+    finally:
+        interruption.interrupt()
+        while not running.ready():
+            # Another kill, or a timeout, changes nothing: the thread ends soon.
+            with contextlib.suppress(gevent.GreenletExit, gevent.Timeout):
+                running.wait()
+    if error is not None:
+        raise error
+    return cast(_T, result)
 
 
 def in_thread(call: Callable[..., _T], *arguments: Any) -> _T:

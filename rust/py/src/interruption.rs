@@ -56,19 +56,27 @@ impl Interruption {
 
 /// Until when to wait at a time.
 pub(crate) fn limit(until: Instant) -> Instant {
-    match CURRENT.with_borrow(Option::is_some) {
-        true => until.min(Instant::now() + LOOK),
-        false => until,
-    }
+    next_look().map_or(until, |look| until.min(look))
+}
+
+/// When to look next whether the call that this thread is in was interrupted; `None` if it cannot be.
+pub(crate) fn next_look() -> Option<Instant> {
+    CURRENT
+        .with_borrow(Option::is_some)
+        .then(|| Instant::now() + LOOK)
+}
+
+/// Whether the call that this thread is in was interrupted.
+pub(crate) fn is_over() -> bool {
+    CURRENT.with_borrow(|current| {
+        let current = current.as_ref();
+        current.is_some_and(|is_over| is_over.load(Ordering::Acquire))
+    })
 }
 
 /// Fails if the call that this thread is in was interrupted.
 pub(crate) fn check() -> PyResult<()> {
-    let is_over = CURRENT.with_borrow(|current| {
-        let current = current.as_ref();
-        current.is_some_and(|is_over| is_over.load(Ordering::Acquire))
-    });
-    match is_over {
+    match is_over() {
         true => Err(PyInterruptedError::new_err("the call was interrupted")),
         false => Ok(()),
     }

@@ -11,6 +11,7 @@ use zeroxide::{Error, ErrorKind, Events, PollItem, Proxy, Socket as CoreSocket, 
 use crate::arguments;
 use crate::blocking::{self, Step, deadline_in, retry};
 use crate::error::{Failure, raise};
+use crate::interruption;
 use crate::socket::Socket;
 
 const PAIRS: &str = "sockets takes a list of pairs (socket, flags) such as (socket, zmq.POLLIN)";
@@ -187,6 +188,22 @@ fn core(name: &str, socket: &Bound<'_, PyAny>) -> PyResult<CoreSocket> {
 }
 
 fn run(py: Python<'_>, mut proxy: Proxy) -> PyResult<i32> {
-    blocking::wait(py, None, |until| retry(proxy.run_until(until)))?;
+    let step = |until: Option<Instant>| {
+        if interruption::is_over() {
+            // Its greenlet was killed. A message that waits for room returns to its socket.
+            return Ok(Step::Done(false));
+        }
+        let until = [until, interruption::next_look()]
+            .into_iter()
+            .flatten()
+            .min();
+        Ok(match retry(proxy.run_until(until))? {
+            Step::Done(()) => Step::Done(true),
+            Step::Again => Step::Again,
+        })
+    };
+    if !blocking::wait(py, None, step)? {
+        interruption::check()?;
+    }
     Ok(0)
 }

@@ -3,6 +3,7 @@
 import gc
 import itertools
 import os
+import sys
 import time
 
 import pytest
@@ -182,6 +183,103 @@ def test_device(zmq, green, sockets):
     assert req.recv() == b"X"
     answering.get()
     running.kill()
+
+
+@pytest.mark.zeroxide_only
+def test_a_proxy_lets_other_greenlets_run(zmq, green, sockets):
+    front, back = sockets.bound(zmq.PULL), sockets.bound(zmq.PUSH)
+    seen = sockets.bound(zmq.PULL)
+    capture = sockets.connected(zmq.PUSH, seen)
+    push, pull = sockets.connected(zmq.PUSH, front), sockets.connected(zmq.PULL, back)
+    running = gevent.spawn(green.proxy, front, back, capture)
+    for number in range(100):
+        push.send(b"%d" % number)
+        assert pull.recv() == seen.recv() == b"%d" % number
+    running.kill()
+    push.send(b"after")
+    assert front.recv() == b"after"
+
+
+@pytest.mark.zeroxide_only
+def test_a_proxy_is_steered_by_another_greenlet(zmq, green, sockets):
+    front, back, control = (sockets.bound(kind) for kind in (zmq.PULL, zmq.PUSH, zmq.REP))
+    push, pull = sockets.connected(zmq.PUSH, front), sockets.connected(zmq.PULL, back)
+    steer = sockets.connected(zmq.REQ, control)
+    running = gevent.spawn(green.proxy_steerable, front, back, None, control)
+    push.send(b"x")
+    assert pull.recv() == b"x"
+    steer.send(b"STATISTICS")
+    assert int.from_bytes(steer.recv_multipart()[0], sys.byteorder) == 1
+    steer.send(b"TERMINATE")
+    assert steer.recv() == b""
+    assert running.get() == 0
+
+
+@pytest.mark.zeroxide_only
+def test_a_proxy_ends_with_its_context_or_socket(zmq, green):
+    context = green.Context()
+    front, back = context.socket(zmq.PULL), context.socket(zmq.PUSH)
+    running = gevent.spawn(green.proxy, front, back)
+    gevent.idle()
+    back.close()
+    with pytest.raises(zmq.ZMQError) as error:
+        running.get()
+    assert error.value.errno == zmq.ENOTSOCK
+    running = gevent.spawn(green.proxy, front, front)
+    gevent.idle()
+    front.close(linger=0)
+    context.term()
+    with pytest.raises(zmq.ZMQError):
+        running.get()
+
+
+@pytest.mark.zeroxide_only
+@pytest.mark.parametrize("name", ["device", "proxy"])
+def test_a_killed_proxy_keeps_a_message_without_a_receiver(zmq, green, sockets, name):
+    front, back = sockets.bound(zmq.PULL), sockets.bound(zmq.PUSH)
+    push = sockets.connected(zmq.PUSH, front)
+    arguments = (zmq.QUEUE, front, back) if name == "device" else (front, back)
+    push.send(b"x")
+    assert front.poll()
+    running = gevent.spawn(getattr(green, name), *arguments)
+    for _ in range(20):
+        gevent.idle()
+    running.kill()
+    assert front.recv() == b"x"
+
+
+@pytest.mark.zeroxide_only
+@pytest.mark.parametrize("name", ["device", "proxy"])
+def test_a_killed_proxy_loses_no_message(zmq, green, sockets, name):
+    """Killed again and again, with queues so short that a message often waits for room."""
+    front, back = sockets.bound(zmq.PULL, rcvhwm=2), sockets.bound(zmq.PUSH, sndhwm=2)
+    push = sockets.connected(zmq.PUSH, front, sndhwm=2)
+    pull = sockets.connected(zmq.PULL, back, rcvhwm=2)
+    call = getattr(green, name)
+    arguments = (zmq.QUEUE, front, back) if name == "device" else (front, back)
+    total, got = 1000, []
+
+    def send():
+        for number in range(total):
+            push.send(b"%d" % number)
+
+    def receive():
+        while len(got) < total:
+            got.append(int(pull.recv()))
+            if len(got) % 5 == 0:
+                gevent.idle()
+
+    sender, receiver = gevent.spawn(send), gevent.spawn(receive)
+    for _ in range(15):
+        running = gevent.spawn(call, *arguments)
+        before = len(got)
+        while len(got) < min(before + 20, total):
+            gevent.idle()
+        running.kill()
+    running = gevent.spawn(call, *arguments)
+    gevent.joinall([sender, receiver], raise_error=True)
+    running.kill()
+    assert got == list(range(total))
 
 
 def test_a_killed_greenlet_takes_no_message(zmq, pipe):
