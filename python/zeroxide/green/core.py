@@ -19,6 +19,8 @@ from .._native import LastPart, arrow_messages, strerror
 from ..constants import (
     DONTWAIT,
     EAGAIN,
+    ENOTSOCK,
+    ENOTSUP,
     EVENT_ALL,
     POLLIN,
     POLLOUT,
@@ -28,7 +30,7 @@ from ..constants import (
     SocketOption,
 )
 from ..context import Context as _BlockingContext
-from ..error import Again
+from ..error import Again, ZMQError
 from ..events import SocketEvent, SocketEvents
 from ..socket import Socket as _BlockingSocket
 from .poll import _Poller, patiently
@@ -250,6 +252,11 @@ class _Socket(_BlockingSocket[bytes]):
         waiting.join(event)
         try:
             return patiently(lambda: look(0, flags), event, timeout) or 0
+        except ZMQError as error:
+            if error.errno != ENOTSUP:
+                raise
+            # Only a socket that was closed before the call began is ENOTSUP to `poll`, as in pyzmq.
+            raise ZMQError(ENOTSOCK, str(error)) from None
         finally:
             waiting.leave(event)
 

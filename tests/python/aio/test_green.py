@@ -282,6 +282,22 @@ def test_a_killed_proxy_loses_no_message(zmq, green, sockets, name):
     assert got == list(range(total))
 
 
+@pytest.mark.zeroxide_only
+def test_a_poll_of_a_socket_that_is_closed_meanwhile(zmq, pipe):
+    """It raises what `recv` raises."""
+    pull, _ = pipe
+    calls = [gevent.spawn(pull.recv), gevent.spawn(pull.poll)]
+    gevent.idle()
+    pull.close()
+    for call in calls:
+        with pytest.raises(zmq.ZMQError) as error:
+            call.get()
+        assert error.value.errno == zmq.ENOTSOCK
+    with pytest.raises(zmq.ZMQError) as error:
+        pull.poll(0)
+    assert error.value.errno == zmq.ENOTSUP
+
+
 def test_a_killed_greenlet_takes_no_message(zmq, pipe):
     pull, push = pipe
     victim = gevent.spawn(pull.recv)
