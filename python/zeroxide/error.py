@@ -103,6 +103,10 @@ class ZMQError(ZMQBaseError):
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.strerror!r})"
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        # By default a copy is made with `__init__`, whose attributes an error of a call does not have.
+        return _restored, (type(self), self.args, self.__dict__)
+
 
 class Again(ZMQError):
     """The call would have to wait (``DONTWAIT``), or its time is up (``RCVTIMEO``).
@@ -312,3 +316,9 @@ def _check_version(min_version_info: tuple[int, ...], msg: str = "Feature") -> N
     if zmq_version_info() < min_version_info:
         wanted = ".".join(map(str, min_version_info))
         raise ZMQVersionError(wanted, f"{msg} (this is {zmq_version()})")
+
+
+def _restored(kind: type[ZMQError], args: tuple[Any, ...], state: dict[str, Any]) -> ZMQError:
+    error = kind.__new__(kind, *args)
+    error.__dict__.update(state)
+    return error

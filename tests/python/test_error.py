@@ -1,5 +1,6 @@
 """Exceptions: their classes, numbers and texts."""
 
+import copy
 import pickle
 
 import pytest
@@ -58,6 +59,22 @@ def test_error_is_pickled_whole(zmq):
     error = pickle.loads(pickle.dumps(zmq.ZMQError(zmq.EFSM, "out of turn")))
     assert (type(error), error.errno, str(error)) == (zmq.ZMQError, zmq.EFSM, "out of turn")
     assert pickle.loads(pickle.dumps(zmq.Again())).errno == zmq.EAGAIN
+
+
+@pytest.mark.zeroxide_only
+@pytest.mark.parametrize("duplicate", [copy.copy, lambda error: pickle.loads(pickle.dumps(error))])
+def test_a_copy_has_the_attributes_of_the_original(zmq, sockets, duplicate):
+    errors = [zmq.Again(), zmq.ZMQError(zmq.EFSM, "out of turn"), zmq.error.InterruptedSystemCall()]
+    with pytest.raises(zmq.Again) as caught:
+        sockets.bound(zmq.PULL).recv(zmq.DONTWAIT)
+    with pytest.raises(zmq.ZMQError) as other:
+        sockets.bound(zmq.PULL).send(b"the wrong way")
+    other.value.add_note("a note")
+    for error in (caught.value, other.value, *errors):
+        same = duplicate(error)
+        assert type(same) is type(error)
+        assert (same.args, same.errno, str(same)) == (error.args, error.errno, str(error))
+        assert same.__dict__ == error.__dict__
 
 
 @pytest.mark.zeroxide_only
