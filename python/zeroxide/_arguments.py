@@ -73,6 +73,10 @@ class Parser(argparse.ArgumentParser):
             parser._refuse(unknown[0])
         return options
 
+    def _print_message(self, message: str, file: Any = None) -> None:
+        # argparse ignores a stdout that fails.
+        (file or sys.stderr).write(message)
+
     def error(self, message: str) -> NoReturn:
         """Prints one line and exits with code 2."""
         message = message.removeprefix("argument ")

@@ -70,6 +70,16 @@ def test_the_version_option(zmq, run):
     assert run("--version") == f"zeroxide {zmq._native.__version__}\n"
 
 
+@pytest.mark.parametrize("line", ["", "--help", "--version", "cat --help", "version"])
+@pytest.mark.parametrize("buffered", [True, False])
+def test_a_full_disk_is_reported(line, buffered):
+    program = [sys.executable, *([] if buffered else ["-u"]), "-m", "zeroxide", *line.split()]
+    with open("/dev/full", "wb") as full:
+        done = subprocess.run(program, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+    assert done.returncode == 1
+    assert done.stderr.endswith("No space left on device\n") and done.stderr.count("\n") == 1
+
+
 MISTAKES = {
     "collectr": ["no command 'collectr'", "did you mean 'collector'?"],
     "collector --retention-byte 1G": ["no option --retention-byte", "'--retention-bytes'?"],

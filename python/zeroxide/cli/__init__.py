@@ -71,14 +71,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     words = sys.argv[1:] if arguments is None else list(arguments)
     is_command = bool(words) and words[0] in COMMANDS
     parser = make_parser([words[0]] if is_command else COMMANDS)
-    if not words:
-        parser.print_help()
-        return 0
-    if not is_command and not words[0].startswith("-"):
+    if words and not is_command and not words[0].startswith("-"):
         parser.error(f"there is no command {words[0]!r}{did_you_mean(words[0], COMMANDS)}")
     try:
         with stoppable():
-            options = parser.read(words)
+            try:
+                options = parser.read(words or ["--help"])
+            except SystemExit:
+                # After the text of --help, which may not fit on the disk.
+                flush()
+                raise
             code: int = options.run(options)
             flush()
     except Stopped as stopped:
