@@ -69,7 +69,7 @@ const LOG: &[&[&str]] = &[
     &["disk"],
     &["columns", "table", "private"],
     &["error"],
-    &["layout"],
+    &["layout", "place"],
     &["batch", "ipc"],
     &["builder"],
     &["convert", "frame"],

@@ -8,15 +8,15 @@ mod system;
 
 #[cfg(zeroxide_disk)]
 pub use simulated::{
-    File, FileExt, OpenOptions, create_missing, exists, is_file, lock, new_file, process, random,
-    read, read_dir, read_more, read_to_string, remove_file, rename, restrict, sync_folder,
-    system_text, unlock,
+    File, FileExt, OpenOptions, create_missing, exists, has_name, identity, is_file, lock,
+    new_file, process, random, read, read_dir, read_more, read_to_string, remove_file, rename,
+    restrict, sync_folder, system_text, unlock,
 };
 #[cfg(not(zeroxide_disk))]
 pub use system::{
-    File, FileExt, OpenOptions, create_missing, exists, is_file, lock, new_file, process, random,
-    read, read_dir, read_more, read_to_string, remove_file, rename, restrict, sync_folder,
-    system_text, unlock,
+    File, FileExt, OpenOptions, create_missing, exists, has_name, identity, is_file, lock,
+    new_file, process, random, read, read_dir, read_more, read_to_string, remove_file, rename,
+    restrict, sync_folder, system_text, unlock,
 };
 
 use std::io;

@@ -125,6 +125,18 @@ pub enum LogError {
         /// The system's error at that time.
         reason: String,
     },
+    /// The log's folder, or the file of its last rows, is not where it was opened. Rows written since the last sync are
+    /// not acknowledged.
+    #[error(
+        "{} {what} while its log was in use: no more rows are written or acknowledged; put the folder back, or restart \
+         with the folder in which the log is now", path.display()
+    )]
+    Gone {
+        /// The folder or file.
+        path: PathBuf,
+        /// What happened to it.
+        what: &'static str,
+    },
     /// A table of names is full.
     #[error(
         "there are {max} {what} already, {name:?} would be one more: remove some that are not used any more"

@@ -5,6 +5,7 @@ use std::path::Path;
 
 use crate::disk::{self, File};
 use crate::error::LogError;
+use crate::place::Place;
 use crate::private;
 
 const NAME: &str = "LOCK";
@@ -27,8 +28,9 @@ impl Drop for Lock {
     }
 }
 
-/// Locks the folder.
-pub(crate) fn take(dir: &Path) -> Result<Lock, LogError> {
+/// Locks the folder, and returns which folder it is.
+pub(crate) fn take(dir: &Path) -> Result<(Lock, Place), LogError> {
+    let place = Place::of(dir).map_err(|error| LogError::from_io("find", dir, error))?;
     let path = dir.join(NAME);
     let file = private::new_file().truncate(false).open(&path);
     let mut file = file.map_err(|error| LogError::from_io("open", &path, error))?;
@@ -43,12 +45,14 @@ pub(crate) fn take(dir: &Path) -> Result<Lock, LogError> {
             by: by.unwrap_or("an unknown process").to_owned(),
         });
     }
+    // It may have been moved while its file was opened.
+    place.check()?;
     // The name is only informative; the lock holds even if there is no room for it.
     let _ = file
         .set_len(0)
         .and_then(|()| file.write_all(holder().as_bytes()));
     let folder = folder.filter(|_| matches!(locked, Some(Ok(true))));
-    Ok(Lock { file, folder })
+    Ok((Lock { file, folder }, place))
 }
 
 /// Describes this process.

@@ -1,6 +1,7 @@
 //! The writer: appends, seals segments, trims.
 
 use std::collections::BTreeMap;
+use std::io;
 use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
@@ -16,8 +17,8 @@ use crate::ipc::Metadata;
 use crate::lock::Lock;
 use crate::reader::Reader;
 use crate::recovery::{self, Recovery};
-use crate::segment::{LogId, begin_segment};
-use crate::shared::{Shared, Syncer, Written};
+use crate::segment::{LogId, begin_segment, path_of};
+use crate::shared::{Failure, Shared, Syncer, Written};
 use crate::snapshot::Snapshot;
 
 mod adopt;
@@ -124,21 +125,31 @@ impl Log {
     /// Opens the log in a folder, or creates one. Incomplete writes of a crash are dropped; [`Log::recovery`] reports
     /// them.
     pub fn open(dir: &Path, config: LogConfig) -> Result<Log, LogError> {
-        Log::open_below(dir, config, None)
+        Log::open_below(dir, config, None, None)
     }
 
-    /// The same after a sync has failed in this process. The system may then show rows that are not on disk and that it
-    /// will not write again. Everything after `synced`, which [`Log::synced`] returned before, is therefore dropped.
-    pub fn reopen(dir: &Path, config: LogConfig, synced: Written) -> Result<Log, LogError> {
-        Log::open_below(dir, config, Some(synced))
+    /// Opens the log `id` again after it has failed in this process. If that was a sync, the system may show rows that are
+    /// not on disk and that it will not write again. Everything after `synced`, which [`Log::synced`] returned before, is
+    /// then dropped.
+    ///
+    /// # Errors
+    /// As [`Log::open`], and [`LogError::Gone`] if the folder does not hold this log.
+    pub fn reopen(
+        dir: &Path,
+        config: LogConfig,
+        id: LogId,
+        synced: Option<Written>,
+    ) -> Result<Log, LogError> {
+        Log::open_below(dir, config, Some(id), synced)
     }
 
     fn open_below(
         dir: &Path,
         config: LogConfig,
+        expected: Option<LogId>,
         trusted: Option<Written>,
     ) -> Result<Log, LogError> {
-        let opened = recovery::open(dir, trusted)?;
+        let opened = recovery::open(dir, expected, trusted)?;
         let state = opened.shared.state();
         let (active, position) = (state.active.clone(), opened.position);
         drop(state);
@@ -423,6 +434,15 @@ impl Log {
         &self.groups
     }
 
+    /// Checks that the folder is where it was when the log was opened. Call it before other files in it are created,
+    /// renamed or removed.
+    ///
+    /// # Errors
+    /// [`LogError::Gone`] if it is not, after which nothing is written any more. The system's errors.
+    pub fn check_place(&self) -> Result<(), LogError> {
+        self.shared.check_place()
+    }
+
     /// Waits until everything is on disk.
     pub fn sync(&self) -> Result<u64, LogError> {
         self.shared.sync()
@@ -492,6 +512,7 @@ impl Log {
     fn begin_generation(&mut self) -> Result<(), LogError> {
         let before = self.shared.state().generations.clone();
         let generations = before.with(self.next())?;
+        self.shared.check_place()?;
         generations.save(&self.shared.dir)?;
         self.shared.state().generations = generations;
         self.is_begun = true;
@@ -511,7 +532,17 @@ impl Log {
     fn roll(&mut self) -> Result<(), LogError> {
         self.shared.sync()?;
         let first = self.next();
-        let begun = begin_segment(&self.shared.dir, &self.shared.id, first);
+        self.shared.check_place()?;
+        let (dir, id) = (&self.shared.dir, &self.shared.id);
+        let begun = begin_segment(dir, id, first, self.is_rolling);
+        if let Err(LogError::Io { source, .. }) = &begun
+            && source.kind() == io::ErrorKind::AlreadyExists
+        {
+            let path = path_of(dir, first);
+            return Err(self
+                .shared
+                .fail_with(Failure::Gone(path, "was created by another program")));
+        }
         self.is_rolling = begun.is_err();
         let (file, segment) = begun?;
         self.position = segment.bytes();
@@ -573,6 +604,7 @@ impl Log {
             groups: self.groups.clone(),
             segments,
         };
+        self.shared.check_place()?;
         snapshot.save(&self.shared.dir)?;
         self.saved = base;
         self.saved_group = self.groups.values().min().copied();

@@ -73,6 +73,13 @@ impl Reader {
     }
 
     fn find(&self, start: u64, end: u64, max_bytes: usize) -> Result<Vec<Frame>, LogError> {
+        let found = self.find_by_path(start, end, max_bytes);
+        // Files of the same names may be those of another log.
+        self.shared.see_place()?;
+        found
+    }
+
+    fn find_by_path(&self, start: u64, end: u64, max_bytes: usize) -> Result<Vec<Frame>, LogError> {
         let (segments, end) = self.segments(start, end)?;
         let mut found = Found {
             frames: Vec::new(),

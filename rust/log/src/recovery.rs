@@ -12,6 +12,7 @@ use crate::error::LogError;
 use crate::frame::{Header, OFFSET_MAX, Role};
 use crate::generations::{GENERATIONS, Generations, random};
 use crate::lock::{self, Lock};
+use crate::place::MISSING;
 use crate::prepared;
 use crate::private;
 use crate::segment::{
@@ -48,9 +49,23 @@ pub(crate) struct Opened {
 
 /// Locks the folder and reads the necessary parts: all headers since the snapshot, and the whole last segment. The
 /// contents of the last segment after `trusted` are dropped.
-pub(crate) fn open(dir: &Path, trusted: Option<Written>) -> Result<Opened, LogError> {
+///
+/// # Errors
+/// Besides others, `Gone` if the folder does not hold the log `expected`.
+pub(crate) fn open(
+    dir: &Path,
+    expected: Option<LogId>,
+    trusted: Option<Written>,
+) -> Result<Opened, LogError> {
+    let gone = |what| LogError::Gone {
+        path: dir.to_owned(),
+        what,
+    };
+    if expected.is_some() && !disk::exists(dir) {
+        return Err(gone(MISSING));
+    }
     private::make_folder(dir).map_err(|error| LogError::from_io("create", dir, error))?;
-    let lock = lock::take(dir)?;
+    let (lock, place) = lock::take(dir)?;
     prepared::sweep(dir).map_err(|error| LogError::from_io("clean", dir, error))?;
     let mut recovery = Recovery::default();
     let snapshot = load_snapshot(dir, &mut recovery)?;
@@ -60,9 +75,14 @@ pub(crate) fn open(dir: &Path, trusted: Option<Written>) -> Result<Opened, LogEr
         snapshot.as_ref().map(|snapshot| snapshot.id),
         &mut recovery,
     )?;
-    let id = match (&snapshot, files.iter().find_map(|file| file.id)) {
-        (Some(snapshot), _) => snapshot.id,
-        (None, Some(id)) => id,
+    let known = snapshot.as_ref().map(|snapshot| snapshot.id);
+    let known = known.or_else(|| files.iter().find_map(|file| file.id));
+    let id = match (known, expected) {
+        (Some(id), Some(expected)) if id != expected => {
+            return Err(gone("was replaced by that of another log"));
+        }
+        (None, Some(_)) => return Err(gone("was emptied")),
+        (Some(id), _) => id,
         (None, None) => random()?,
     };
     if is_missing && !files.is_empty() {
@@ -122,7 +142,7 @@ pub(crate) fn open(dir: &Path, trusted: Option<Written>) -> Result<Opened, LogEr
             if is_new {
                 rebuilt.snapshot(id).save(dir)?;
             }
-            let (file, segment) = begin_segment(dir, &id, first)?;
+            let (file, segment) = begin_segment(dir, &id, first, true)?;
             let position = segment.bytes();
             segments.push_back(Arc::new(segment));
             rebuilt.sealed_book = rebuilt.book.clone();
@@ -157,7 +177,7 @@ pub(crate) fn open(dir: &Path, trusted: Option<Written>) -> Result<Opened, LogEr
     let durable_file = private::new_file().truncate(false).open(&durable_path);
     let durable_file =
         durable_file.map_err(|error| LogError::from_io("open", &durable_path, error))?;
-    let shared = Shared::new(dir.to_owned(), id, durable_file, state);
+    let shared = Shared::new(dir.to_owned(), id, place, durable_file, state);
     shared.write_durable(appended);
     Ok(Opened {
         shared: Arc::new(shared),

@@ -51,26 +51,34 @@ pub(crate) fn beginning_len() -> u64 {
     beginning(&LogId::default(), 0).len() as u64
 }
 
-/// Creates the file of a new segment.
+/// Creates the file of a new segment. A file of its name is replaced only if `replaces` is true, because it would be
+/// that of another writer.
+///
+/// # Errors
+/// The system's errors. Unless the file exists already, a part of it may be left.
 pub(crate) fn begin_segment(
     dir: &Path,
     id: &LogId,
     first: u64,
+    replaces: bool,
 ) -> Result<(File, Segment), LogError> {
     let path = path_of(dir, first);
     let bytes = beginning(id, first);
-    let write = || -> io::Result<File> {
-        let file = private::new_file().truncate(true).open(&path)?;
+    let mut options = private::new_file();
+    options.create_new(!replaces).truncate(replaces);
+    let failed = |error| LogError::from_io("create", &path, error);
+    // Without descriptors, this fails even if the file is that of another writer.
+    let file = options.open(&path).map_err(failed)?;
+    let write = || -> io::Result<()> {
         file.write_all_at(&bytes, 0)?;
         file.sync_all()?;
-        disk::sync_folder(dir)?;
-        Ok(file)
+        disk::sync_folder(dir)
     };
     match write() {
-        Ok(file) => Ok((file, Segment::new(first, path, bytes.len() as u64))),
+        Ok(()) => Ok((file, Segment::new(first, path, bytes.len() as u64))),
         Err(error) => {
             let _ = disk::remove_file(&path); // an incomplete header
-            Err(LogError::from_io("create", &path, error))
+            Err(failed(error))
         }
     }
 }

@@ -1,12 +1,14 @@
 //! The state that the writer, its readers and syncing threads share.
 
 use std::collections::VecDeque;
+use std::io;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use crate::disk::{File, FileExt};
+use crate::disk::{self, File, FileExt};
 use crate::error::LogError;
 use crate::generations::Generations;
+use crate::place::Place;
 use crate::segment::{LogId, Segment};
 
 /// The file that records the offset below which rows are on disk. It is written after the sync, and distinguishes an
@@ -17,6 +19,7 @@ pub(crate) const DURABLE: &str = "durable";
 pub(crate) struct Shared {
     pub dir: PathBuf,
     pub id: LogId,
+    place: Place,
     durable_file: File,
     /// Held by a thread that syncs, and locked before `state`. The system reports an error only once, so a concurrent
     /// second sync would succeed without meaning anything.
@@ -39,8 +42,26 @@ pub(crate) struct State {
     pub active: Arc<File>,
     /// The openings that wrote the rows.
     pub generations: Generations,
-    /// The failure after which the contents of the disk are unknown.
-    pub failure: Option<(&'static str, String)>,
+    /// The failure after which nothing is written.
+    pub failure: Option<Failure>,
+}
+
+/// A failure that ends this opening of the log.
+#[derive(Debug, Clone)]
+pub(crate) enum Failure {
+    /// The contents of the disk are unknown: the operation that failed, and the system's error.
+    Unknown(&'static str, String),
+    /// This folder or file is not where it was.
+    Gone(PathBuf, &'static str),
+}
+
+impl Failure {
+    fn error(&self) -> LogError {
+        match self.clone() {
+            Failure::Unknown(what, reason) => LogError::Failed { what, reason },
+            Failure::Gone(path, what) => LogError::Gone { path, what },
+        }
+    }
 }
 
 /// How much has been written to a log, including frames without rows. A later value is greater.
@@ -54,10 +75,11 @@ pub struct Written {
 }
 
 impl Shared {
-    pub fn new(dir: PathBuf, id: LogId, durable_file: File, state: State) -> Shared {
+    pub fn new(dir: PathBuf, id: LogId, place: Place, durable_file: File, state: State) -> Shared {
         Shared {
             dir,
             id,
+            place,
             durable_file,
             syncing: Mutex::new(()),
             state: Mutex::new(state),
@@ -85,6 +107,7 @@ impl Shared {
             // The kernel may have dropped the pages, so a second fsync would succeed without meaning anything.
             return Err(self.fail("fsync", error));
         }
+        self.check_names(&active)?;
         let mut state = self.state();
         state.check()?;
         state.durable = state.durable.max(appended);
@@ -94,14 +117,41 @@ impl Shared {
     }
 
     /// Records that the contents of the disk are unknown from now on.
-    pub fn fail(&self, what: &'static str, error: std::io::Error) -> LogError {
+    pub fn fail(&self, what: &'static str, error: io::Error) -> LogError {
+        self.fail_with(Failure::Unknown(what, error.to_string()))
+    }
+
+    /// Records the failure that ends this opening, unless there was one before.
+    pub fn fail_with(&self, failure: Failure) -> LogError {
         let mut state = self.state();
-        let (what, reason) = state
-            .failure
-            .get_or_insert_with(|| (what, error.to_string()));
-        LogError::Failed {
-            what,
-            reason: reason.clone(),
+        state.failure.get_or_insert(failure).error()
+    }
+
+    /// Checks that the folder is where it was, before files in it are created, renamed or removed by their path. Another
+    /// log may have one of that name now.
+    pub fn check_place(&self) -> Result<(), LogError> {
+        self.place.check().map_err(|error| match error {
+            LogError::Gone { path, what } => self.fail_with(Failure::Gone(path, what)),
+            other => other,
+        })
+    }
+
+    /// The same for a reader, which changes nothing.
+    pub fn see_place(&self) -> Result<(), LogError> {
+        self.place.check()
+    }
+
+    /// Checks that rows of this file can be found again. A file without a name can still be synced.
+    fn check_names(&self, active: &File) -> Result<(), LogError> {
+        self.check_place()?;
+        match disk::has_name(active) {
+            Ok(true) => Ok(()),
+            Ok(false) => {
+                let path = self.state().segments.back().map(|last| last.path.clone());
+                let path = path.unwrap_or_else(|| self.dir.clone());
+                Err(self.fail_with(Failure::Gone(path, "was removed")))
+            }
+            Err(error) => Err(self.fail("fstat", error)),
         }
     }
 
@@ -122,10 +172,7 @@ impl State {
     pub fn check(&self) -> Result<(), LogError> {
         match &self.failure {
             None => Ok(()),
-            Some((what, reason)) => Err(LogError::Failed {
-                what,
-                reason: reason.clone(),
-            }),
+            Some(failure) => Err(failure.error()),
         }
     }
 
@@ -153,7 +200,6 @@ impl Syncer {
 // In folders of the system.
 #[cfg(all(test, not(zeroxide_disk)))]
 mod tests {
-    use std::io;
     use std::thread;
     use std::time::Duration;
 
@@ -176,7 +222,8 @@ mod tests {
             generations: Generations::default(),
             failure: None,
         };
-        let shared = Shared::new(folder.path().to_owned(), [0; 16], file(DURABLE), state);
+        let (dir, place) = (folder.path(), Place::of(folder.path()).unwrap());
+        let shared = Shared::new(dir.to_owned(), [0; 16], place, file(DURABLE), state);
         // As if another thread were in fdatasync.
         let alone = shared.syncing.lock().unwrap();
         thread::scope(|scope| {

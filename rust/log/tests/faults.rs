@@ -349,7 +349,8 @@ fn data_of_a_failed_sync_is_not_trusted() {
         let entry = entry.unwrap();
         fs::copy(entry.path(), image.path().join(entry.file_name())).unwrap();
     }
-    let mut again = Log::reopen(image.path(), LogConfig::default(), synced).unwrap();
+    let mut again =
+        Log::reopen(image.path(), LogConfig::default(), log.id(), Some(synced)).unwrap();
     assert_eq!((again.next(), again.durable()), (2, 2));
     assert_eq!(again.last_seq("p"), Some((1, 1)));
     assert_eq!(again.published("q"), None);

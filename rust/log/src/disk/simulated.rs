@@ -24,11 +24,12 @@ use std::path::{Component, Path};
 
 pub use dice::Dice;
 pub use files::{
-    File, FileExt, Metadata, OpenOptions, lock, new_file, read, read_more, read_to_string, unlock,
+    File, FileExt, Metadata, OpenOptions, has_name, lock, new_file, read, read_more,
+    read_to_string, unlock,
 };
 pub use paths::{
-    DirEntry, Kind, create_missing, exists, is_file, read_dir, remove_file, rename, restrict,
-    sync_folder,
+    DirEntry, Kind, create_missing, exists, identity, is_file, read_dir, remove_file, rename,
+    restrict, sync_folder,
 };
 
 use nodes::{Nodes, ROOT};

@@ -3,7 +3,7 @@
 use std::fs::{DirBuilder, Permissions, metadata, set_permissions};
 use std::hash::{BuildHasher, RandomState};
 use std::io::{self, Read};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::Path;
 use std::sync::OnceLock;
 
@@ -63,6 +63,23 @@ pub fn exists(path: &Path) -> bool {
 /// Whether there is a file.
 pub fn is_file(path: &Path) -> bool {
     path.is_file()
+}
+
+/// Distinguishes the file or folder at a path from all others.
+///
+/// # Errors
+/// The system's errors.
+pub fn identity(path: &Path) -> io::Result<(u64, u64)> {
+    let found = metadata(path)?;
+    Ok((found.dev(), found.ino()))
+}
+
+/// Whether an open file still has a name, so that it can be opened again.
+///
+/// # Errors
+/// The system's errors.
+pub fn has_name(file: &File) -> io::Result<bool> {
+    Ok(file.metadata()?.nlink() > 0)
 }
 
 /// Syncs the names in a folder: new and renamed files, and removed ones.

@@ -37,6 +37,7 @@ impl Log {
         if replaces {
             self.write_snapshot(first, self.book.clone())?;
         }
+        self.shared.check_place()?;
         let path = prepared.place(&self.shared.dir, first, next_seq)?;
         let named = disk::sync_folder(&self.shared.dir);
         named.map_err(|error| self.shared.fail("rename", error))?;

@@ -121,7 +121,7 @@ impl Log {
         let mut trimmed = Trimmed::default();
         let mut bytes = self.reader().bytes();
         loop {
-            let mut state = self.shared.state();
+            let state = self.shared.state();
             let Some(oldest) = state
                 .segments
                 .front()
@@ -143,8 +143,9 @@ impl Log {
                 }
                 continue;
             }
-            state.segments.pop_front();
             drop(state);
+            self.shared.check_place()?;
+            self.shared.state().segments.pop_front();
             match disk::remove_file(&oldest.path) {
                 Err(error) if error.kind() != io::ErrorKind::NotFound => {
                     // The log still begins there. Removing later files first would leave a gap.

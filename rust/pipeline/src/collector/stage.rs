@@ -18,9 +18,9 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use zeroxide_log::disk::{self, File, FileExt};
-use zeroxide_log::{Batch, private};
+use zeroxide_log::{Batch, Place, private};
 
-use crate::collector::refusal::Refusal;
+use crate::collector::refusal::{Refusal, refusal_of};
 use crate::wire::{Attempt, Code, Won};
 
 /// The maximum number of open files; a query has one or two.
@@ -106,6 +106,8 @@ enum Past {
 #[derive(Debug)]
 pub(super) struct Stage {
     dir: PathBuf,
+    /// The folder itself. Another collector may have one of its name, with files of the same names.
+    place: Place,
     most: u64,
     most_parts: usize,
     batches: BTreeMap<BatchOf, Staged>,
@@ -165,6 +167,7 @@ impl Stage {
                 let text = format!("{BATCHES} batches are staged already: publish or abort some");
                 return Err(Refusal::new(Code::TooMany, BATCHES as u64, text));
             }
+            self.check_place()?;
             let staged = self
                 .create(of, now)
                 .map_err(|error| refuse(&self.dir, &error))?;
@@ -194,6 +197,10 @@ impl Stage {
         staged.touched = now;
         self.bytes += size;
         Ok(())
+    }
+
+    fn check_place(&self) -> Result<(), Refusal> {
+        self.place.check().map_err(|error| refusal_of(&error))
     }
 
     fn create(&mut self, of: &BatchOf, now: Instant) -> io::Result<Staged> {
@@ -238,16 +245,19 @@ impl Stage {
         if is_new && result.is_ok() {
             result = disk::sync_folder(&self.dir);
         }
-        match result {
+        let result = result.map_err(|error| refuse(&staged.path, &error));
+        // Data in a folder without its name would not be found again.
+        let placed = self.place.check().map_err(|error| refusal_of(&error));
+        match result.and(placed) {
             Ok(()) => {
                 staged.synced = staged.length;
                 Ok(())
             }
-            Err(error) => {
+            Err(refusal) => {
                 let synced = staged.synced;
                 staged.parts.retain(|_, part| part.position < synced);
                 staged.is_broken = true;
-                Err(refuse(&staged.path, &error))
+                Err(refusal)
             }
         }
     }
@@ -369,6 +379,7 @@ impl Stage {
 
     fn forget(&mut self, which: impl Fn(&BatchOf, &Staged) -> bool) -> usize {
         let before = self.batches.len();
+        let is_here = self.place.check().is_ok();
         let bytes = &mut self.bytes;
         self.batches.retain(|of, staged| {
             if !which(of, staged) {
@@ -376,7 +387,9 @@ impl Stage {
             }
             *bytes = bytes.saturating_sub(staged.length);
             // If the file stays, the next process finds it.
-            let _ = disk::remove_file(&staged.path);
+            if is_here {
+                let _ = disk::remove_file(&staged.path);
+            }
             false
         });
         before - self.batches.len()

@@ -23,7 +23,7 @@ use std::sync::mpsc::SyncSender;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use zeroxide_log::{Batch, Log, LogError, Origin, Syncer, Written};
+use zeroxide_log::{Batch, Log, LogError, LogId, Origin, Syncer, Written};
 
 use crate::clock::{since_boot, wall};
 use crate::collector::age::{self, Age};
@@ -68,6 +68,9 @@ pub(super) struct Writer {
     outbox: Outbox,
     /// None while it cannot be opened.
     log: Option<Log>,
+    log_id: LogId,
+    /// The error since which the log's folder has not been where it was.
+    gone: Option<String>,
     sessions: Sessions,
     commits: Commits,
     owed: Owed,
@@ -111,6 +114,8 @@ impl Writer {
             config,
             stats,
             outbox,
+            log_id: log.id(),
+            gone: None,
             log: Some(log),
             sessions: Sessions::new(limits),
             commits,

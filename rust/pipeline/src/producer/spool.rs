@@ -272,6 +272,7 @@ impl Spool {
             since: numbers.since + start,
             ..numbers.clone()
         };
+        self.log.check_place()?;
         files::write_numbers(&self.dir, &numbers)
             .map_err(|source| of_io(self.dir.join(NUMBERS), source))?;
         self.numbers = Some(numbers);
@@ -292,6 +293,7 @@ impl Spool {
             ))),
         };
         let at = place.map_or(self.log.next(), |(first, _)| first);
+        self.log.check_place()?;
         match bytes {
             Ok(bytes) => aside::put_rows(&self.dir, at, bytes),
             Err(LogError::Corrupt { segment, .. }) => aside::put_damaged(&self.dir, at, &segment),

@@ -321,6 +321,14 @@ pub fn read_more(file: &File, bytes: &mut Vec<u8>, position: u64) -> io::Result<
     })
 }
 
+/// Whether an open file still has a name.
+///
+/// # Errors
+/// The machine has stopped.
+pub fn has_name(file: &File) -> io::Result<bool> {
+    file.alive(|_, machine| Ok(machine.nodes.has_name(file.node)))
+}
+
 /// Locks a file for this process.
 ///
 /// # Errors

@@ -80,6 +80,14 @@ impl Nodes {
         }
     }
 
+    /// Whether a file or folder has a name in any folder.
+    pub fn has_name(&self, node: u64) -> bool {
+        self.all.values().any(|folder| match folder {
+            Node::Folder(names) => names.seen.values().any(|named| *named == node),
+            Node::File(_) => false,
+        })
+    }
+
     pub fn is_folder(&self, node: u64) -> bool {
         matches!(self.all.get(&node), Some(Node::Folder(_)))
     }

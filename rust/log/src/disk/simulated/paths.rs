@@ -89,6 +89,18 @@ pub fn exists(path: &Path) -> bool {
     found.is_ok()
 }
 
+/// Distinguishes the file or folder at a path from all others of the machine.
+///
+/// # Errors
+/// There is none, or the machine has stopped.
+pub fn identity(path: &Path) -> io::Result<(u64, u64)> {
+    let (_, names) = split(path)?;
+    on(path, |_, machine, _| {
+        machine.check()?;
+        machine.find(&names).map(|node| (0, node))
+    })
+}
+
 /// Whether there is a file.
 pub fn is_file(path: &Path) -> bool {
     let found = split(path).and_then(|(_, names)| {

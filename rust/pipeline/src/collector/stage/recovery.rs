@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use zeroxide_log::disk::{self, File, OpenOptions};
-use zeroxide_log::private;
+use zeroxide_log::{Place, private};
 
 use super::format::{self, Found};
 use super::{BatchOf, PARTS, Past, Stage, Staged, StagedPart};
@@ -40,6 +40,7 @@ impl Stage {
         let dir = log.join("staged");
         private::make_folder(&dir)?;
         let mut stage = Stage {
+            place: Place::of(&dir)?,
             dir,
             most,
             most_parts,

@@ -47,10 +47,16 @@ impl Writer {
             }
             self.give_up();
         }
+        let text = match (error, &self.gone) {
+            (LogError::Gone { .. }, _) => self.gone.insert(error.to_string()).clone(),
+            // The path leads to another log, for example. By itself, that would not explain anything.
+            (_, Some(gone)) => format!("{gone}; opening it again failed: {error}"),
+            _ => error.to_string(),
+        };
         // Later requests get the error of the last attempt.
         self.stuck = Some(Stuck {
             code,
-            text: error.to_string(),
+            text,
             retry_at: now + self.config.retry_every,
         });
     }
@@ -109,10 +115,9 @@ impl Writer {
         // The old log must release the lock first.
         drop(self.log.take());
         let (dir, settings) = (&self.config.dir, self.config.log.clone());
-        let log = match self.trusted {
-            Some(synced) => Log::reopen(dir, settings, synced)?,
-            None => Log::open(dir, settings)?,
-        };
+        // A new log would count from 0, and give the offsets of rows that were acknowledged to others.
+        let log = Log::reopen(dir, settings, self.log_id, self.trusted)?;
+        self.gone = None;
         let dropped = self.trusted.take().is_some();
         let lost = if dropped { self.plain_at_risk } else { 0 };
         self.stats.plain_lost.add(lost);
