@@ -7,7 +7,7 @@ import pytest
 from collecting import process, seqs, values
 from support import eventually
 
-from zeroxide.pipeline import Collector, CollectorError, CollectorGone, Producer
+from zeroxide.pipeline import Client, Collector, CollectorError, CollectorGone, Producer
 
 pytestmark = pytest.mark.zeroxide_only
 
@@ -164,7 +164,7 @@ def filler(endpoint, spool):
         text=True,
     )
     sent, error = filling.stdout.readline().split(maxsplit=1)
-    assert "no room in the spool" in error and "go on as soon as there is" in error
+    assert "no room left for" in error and "go on as soon as it does" in error
     return filling, int(sent)
 
 
@@ -214,3 +214,40 @@ def test_a_spool_that_is_synced(directory, synced):
         producer.send_batch([b"x"] * 100)
         producer.flush(20)
         assert seqs(collector.endpoint) == list(range(100))
+
+
+# Sends while the process has no descriptors left, until that is reported. Then it has some again.
+EXHAUST = """
+import os, resource, sys, time
+from zeroxide.pipeline import CollectorError, Producer
+endpoint, spool = sys.argv[1:]
+producer = Producer(endpoint, name="p", spool=spool, timeout_s=0.1, max_unacked_bytes=4 << 20)
+producer.send(b"0")
+producer.flush(60)
+soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+resource.setrlimit(resource.RLIMIT_NOFILE, (len(os.listdir("/proc/self/fd")) - 1, hard))
+sent, reason = 1, ""
+while "Too many open files" not in reason:
+    try:
+        producer.send(b"x" * 100_000)
+        sent += 1
+    except CollectorError as error:
+        reason = str(error)
+resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+print(reason)
+while producer.stats()["unacknowledged"]:
+    time.sleep(0.001)
+producer.close(60)
+print(sent)
+"""
+
+
+def test_a_spool_continues_when_there_are_descriptors_again(directory):
+    with process(directory / "log") as collector:
+        command = [sys.executable, "-c", EXHAUST, collector.endpoint, directory / "spool"]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+        assert done.returncode == 0, done.stderr
+        reason, sent = done.stdout.splitlines()
+        assert "the spool has taken no rows" in reason
+        with Client(collector.endpoint) as client:
+            assert client.info().latest == int(sent), "each row once"

@@ -235,9 +235,9 @@ class ProducerBase(_native.Producer):
         return self._has_spool and passes
 
     def _check_spool(self) -> None:
-        """Raises if the spool had no room for some rows: they are lost."""
+        """Raises if some rows could not be put into the spool: they are lost."""
         if self._has_spool and (left := self._unspooled()):
-            raise NotAcknowledged("there was no room in the spool for the last rows", left)
+            raise NotAcknowledged("the last rows could not be put into the spool", left)
 
     def __repr__(self) -> str:
         state = " closed" if self.closed else ""

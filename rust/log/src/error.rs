@@ -73,7 +73,7 @@ pub enum LogError {
         reason: String,
     },
     /// The folder cannot be written to.
-    #[error("{} cannot be written to ({reason}): make it writable and open the log again", path.display())]
+    #[error("{} cannot be written to ({reason}): make it writable", path.display())]
     ReadOnly {
         /// The file or folder to write.
         path: PathBuf,
@@ -168,6 +168,25 @@ impl LogError {
     /// Whether the disk is full, so that the same call works once there is room.
     pub fn is_full(&self) -> bool {
         matches!(self, LogError::Full { .. })
+    }
+
+    /// Whether the log is as before, so that the same call works once the reason has passed: there is room, files can be
+    /// opened, or the folder can be written to.
+    pub fn is_passing(&self) -> bool {
+        let LogError::Io { source, .. } = self else {
+            return matches!(self, LogError::Full { .. } | LogError::ReadOnly { .. });
+        };
+        matches!(
+            source.raw_os_error().map(Errno::from_raw_os_error),
+            Some(
+                Errno::MFILE
+                    | Errno::NFILE
+                    | Errno::NOMEM
+                    | Errno::ROFS
+                    | Errno::ACCESS
+                    | Errno::PERM
+            )
+        )
     }
 
     /// The variant for the system's error about `path`.

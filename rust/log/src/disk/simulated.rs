@@ -139,6 +139,11 @@ pub fn fill_at(machine: &str, act: Act, after: u64) {
     with(machine, |_, machine| machine.fail(act, after, full));
 }
 
+/// The same, because no descriptors are left.
+pub fn exhaust_at(machine: &str, act: Act, after: u64) {
+    with(machine, |_, machine| machine.fail(act, after, exhausted));
+}
+
 /// Stops a machine at its change number `after` from now on.
 pub fn stop_after(machine: &str, after: u64, stop: Stop) {
     with(machine, |_, machine| machine.stop = Some((after, stop)));
@@ -304,7 +309,12 @@ impl Machine {
         let rate = if act == Act::Read { rate * 8 } else { rate };
         if rate > 0 && world.dice.one_in(rate) {
             let is_about_room = matches!(act, Act::Write | Act::Name) && world.dice.one_in(2);
-            return Outcome::Fails(if is_about_room { full() } else { broken() });
+            let is_about_descriptors = act == Act::Name && world.dice.one_in(2);
+            return Outcome::Fails(match (is_about_room, is_about_descriptors) {
+                (true, _) => full(),
+                (_, true) => exhausted(),
+                _ => broken(),
+            });
         }
         Outcome::Done
     }
@@ -365,6 +375,10 @@ fn missing() -> io::Error {
 
 fn broken() -> io::Error {
     io::Error::from_raw_os_error(5)
+}
+
+fn exhausted() -> io::Error {
+    io::Error::from_raw_os_error(24)
 }
 
 fn full() -> io::Error {

@@ -62,6 +62,8 @@ pub(crate) struct Conversation<L = Link> {
     /// The reason why there is no conversation, if it is more than a missing answer.
     trouble: Option<String>,
     denied: Option<Denial>,
+    /// When to open a connection again, after the system had no descriptors or memory for one.
+    pub reopen_at: Option<Instant>,
     /// The time since which the collector has answered but accepted nothing.
     blocked: Option<Instant>,
     /// The rows of this turn that were acknowledged or given up, and their cost.
@@ -148,6 +150,7 @@ impl<L: Channel> Conversation<L> {
             full: None,
             trouble: None,
             denied: None,
+            reopen_at: None,
             blocked: None,
             released: (0, 0),
             renumbered: 0,
@@ -187,6 +190,9 @@ impl<L: Channel> Conversation<L> {
         now: Instant,
         notices: &mut Vec<Notice>,
     ) -> Result<bool, Failure> {
+        if self.reopen_at.is_some_and(|due| due <= now) {
+            self.reopen(shared, now)?;
+        }
         self.listen(shared, now)?;
         self.window.handle_timeout(now);
         while let Some(event) = self.window.poll_event() {
@@ -209,7 +215,7 @@ impl<L: Channel> Conversation<L> {
                     let notice = self.set_aside(shared, at, range, why, payload)?;
                     notices.push(notice);
                 }
-                Event::Stale => self.reopen(shared)?,
+                Event::Stale => self.reopen(shared, now)?,
                 Event::Delivered {
                     first,
                     rows,
@@ -278,7 +284,7 @@ impl<L: Channel> Conversation<L> {
         let (spooled, result) = match spooled {
             None => (None, Ok(true)),
             Some(Ok(place)) => (Some(place), Ok(true)),
-            Some(Err(error)) if error.is_full() => {
+            Some(Err(error)) if error.is_passing() => {
                 self.held.push_front(sealed);
                 self.on_full(&error, now);
                 return Ok(false);
@@ -309,13 +315,14 @@ impl<L: Channel> Conversation<L> {
         result
     }
 
-    /// The spool is full, so new batches wait, and then callers do.
+    /// The spool is full, or cannot be written to, so new batches wait, and then callers do.
     fn on_full(&mut self, error: &LogError, now: Instant) {
         let full = self.full.get_or_insert_with(|| Full {
             since: now,
             retry_at: now,
-            reason: error.to_string(),
+            reason: String::new(),
         });
+        full.reason = error.to_string();
         if full.retry_at <= now {
             full.retry_at = now + RETRY;
         }
@@ -337,7 +344,7 @@ impl<L: Channel> Conversation<L> {
                     self.full = None;
                 }
             }
-            Err(error) if error.is_full() => self.on_full(&error, now),
+            Err(error) if error.is_passing() => self.on_full(&error, now),
             Err(error) => {
                 self.spool_failed = true;
                 self.is_mute = true;
@@ -359,13 +366,14 @@ impl<L: Channel> Conversation<L> {
         while let Some(change) = self.link.poll_change() {
             match change {
                 Change::Up => {
+                    self.reopen_at = None;
                     self.trouble = None;
                     self.denied = None;
                     self.window.on_connected(now);
                 }
                 Change::Down => {
                     self.window.on_disconnected(now);
-                    self.reopen(shared)?;
+                    self.reopen(shared, now)?;
                 }
                 Change::Denied(why) => {
                     self.denied = Some(why);
@@ -455,6 +463,8 @@ impl<L: Channel> Conversation<L> {
                             self.window.on_damaged();
                             return Ok(());
                         }
+                        // The batch gets no reply, and is sent again.
+                        Err(error) if error.is_passing() => return Ok(()),
                         Err(error) => return Err(Failure::spool(error)),
                     },
                     _ => return Ok(()),
@@ -473,9 +483,20 @@ impl<L: Channel> Conversation<L> {
         Ok(())
     }
 
-    fn reopen(&mut self, shared: &Shared) -> Result<(), Failure> {
-        shared.counters.reconnects.fetch_add(1, Ordering::Relaxed);
-        self.link.reopen().map_err(Failure::Socket)
+    fn reopen(&mut self, shared: &Shared, now: Instant) -> Result<(), Failure> {
+        self.reopen_at = None;
+        match self.link.reopen() {
+            Ok(()) => {
+                shared.counters.reconnects.fetch_add(1, Ordering::Relaxed);
+                Ok(())
+            }
+            Err(error) if error.is_exhausted() => {
+                self.trouble = Some(format!("no connection can be opened: {error}"));
+                self.reopen_at = Some(now + RETRY);
+                Ok(())
+            }
+            Err(error) => Err(Failure::Socket(error)),
+        }
     }
 
     /// Describes the state of the conversation.

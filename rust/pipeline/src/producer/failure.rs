@@ -102,9 +102,10 @@ pub enum Failure {
     /// The spool failed.
     #[error("the spool failed: {0}")]
     Spool(String),
-    /// The spool's disk has been full for too long. The producer continues when there is room.
+    /// The spool's disk has been full for too long, or files in it could not be opened. The producer continues when that has
+    /// passed.
     #[error(
-        "there has been no room in the spool for {seconds:.1} s ({reason}); {rows} rows wait in memory, and go on as soon as there is"
+        "the spool has taken no rows for {seconds:.1} s ({reason}); {rows} rows wait in memory, and go on as soon as it does"
     )]
     SpoolFull {
         /// The duration, in seconds.
@@ -154,7 +155,13 @@ impl Fate {
 
 impl Failure {
     pub(super) fn spool(error: LogError) -> Failure {
-        Failure::Spool(error.to_string())
+        Failure::Spool(match error {
+            LogError::Failed { what, reason } => format!(
+                "{what} failed ({reason}), so what its disk holds is unknown; check the disk, and start the producer again, \
+                 which reads the spool anew"
+            ),
+            error => error.to_string(),
+        })
     }
 
     /// The error for a conversation that has ended.

@@ -131,7 +131,8 @@ impl Worker {
                 .filter_map(|c| c.window.poll_timeout());
             let fulls = self.conversations.iter().flat_map(|c| &c.full);
             let due = due.chain(fulls.map(|full| full.retry_at));
-            let due = due.chain(linger).min();
+            let reopens = self.conversations.iter().filter_map(|c| c.reopen_at);
+            let due = due.chain(reopens).chain(linger).min();
             let item = |socket| PollItem::socket(socket, Events::READABLE);
             let links = self
                 .conversations

@@ -168,6 +168,23 @@ fn rows_in_the_place_of_rows_that_were_sent_and_lost_are_sent() {
 }
 
 #[test]
+fn a_spool_that_could_not_create_a_file_continues_when_it_can() {
+    let mut served = begin(1);
+    let mut program = Program::start(1);
+    simulated::exhaust_at(PRODUCER, Act::Name, 0);
+    let batch = batch_of(&[Name::row("p", 0).value(0)]);
+    program.sending.push(&batch);
+    assert!(!program.sending.keep(program.now), "it waits in memory");
+    assert!(program.sending.failure().is_none());
+    program.now += Duration::from_secs(1);
+    program.push(1);
+    program.connect();
+    let notices = program.converse(&mut served);
+    let rows: Vec<_> = notices.iter().map(|notice| notice.first_seq).collect();
+    assert_eq!(rows, [Some(0), Some(1)]);
+}
+
+#[test]
 fn the_end_of_an_earlier_openings_sync_does_not_count() {
     let mut served = begin(0);
     // A sync begins, a write fails meanwhile, and the log is opened again before the sync has ended.
