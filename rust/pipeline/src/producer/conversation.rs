@@ -502,9 +502,8 @@ impl<L: Channel> Conversation<L> {
     /// Describes the state of the conversation.
     pub fn tell(&mut self, standing: &mut Standing, now: Instant) {
         let window = &self.window;
-        let takes_nothing = window.is_open() && window.credit().is_nothing();
-        let is_blocked =
-            window.unacknowledged() > 0 && (takes_nothing || window.obstacle().is_some());
+        let takes_nothing = window.takes_nothing() || window.obstacle().is_some();
+        let is_blocked = window.unacknowledged() > 0 && takes_nothing;
         self.blocked = is_blocked.then(|| self.blocked.unwrap_or(now));
         standing.gone = window.gone_since();
         let full = self.full.as_ref();

@@ -226,6 +226,8 @@ pub struct Window<T> {
     max_batch: u64,
     /// The obstacle that the collector reported.
     obstacle: Option<(Code, String)>,
+    /// Whether a collector that gave no credit is being asked again.
+    is_asking: bool,
     /// Whether the collector refused the times of a batch that are right by the clock here.
     is_disputed: bool,
     log_id: Option<LogId>,
@@ -268,6 +270,7 @@ impl<T: Clone> Window<T> {
             credit: Credit::default(),
             max_batch: u64::MAX,
             obstacle: None,
+            is_asking: false,
             is_disputed: false,
             log_id: None,
             request: 0,
@@ -346,7 +349,8 @@ impl<T: Clone> Window<T> {
         self.state = State::Open;
         self.log_id = Some(welcome.log_id);
         self.max_batch = welcome.max_batch;
-        if !self.is_disputed {
+        // A collector that still cannot write gives no credit, and does not repeat the reason.
+        if !self.is_disputed && !welcome.credit.is_nothing() {
             self.obstacle = None;
         }
         self.had = row;
@@ -446,7 +450,10 @@ impl<T: Clone> Window<T> {
         }
         match self.state {
             State::Greeting { asked: None, .. } | State::Away | State::Over(_) => {}
-            State::Open if self.owing.is_none() => self.greet(now),
+            State::Open if self.owing.is_none() => {
+                self.greet(now);
+                self.is_asking = true;
+            }
             State::Greeting { .. } | State::Open => {
                 self.leave(State::Away, now);
                 self.events.push_back(Event::Stale);
@@ -572,6 +579,13 @@ impl<T: Clone> Window<T> {
             State::Greeting { .. } if self.is_stuck() => None,
             _ => Some(self.away),
         }
+    }
+
+    /// Whether the collector takes nothing, as far as it has answered. While it is asked whether that has changed, it counts
+    /// as before.
+    pub fn takes_nothing(&self) -> bool {
+        let is_known = self.is_open() || self.is_asking;
+        is_known && self.credit.is_nothing()
     }
 
     /// Whether batches are being sent.
@@ -729,6 +743,7 @@ impl<T: Clone> Window<T> {
             self.away = self.owing.map_or(now, |_| self.heard);
         }
         self.owing = None;
+        self.is_asking = false;
         self.state = state;
     }
 }

@@ -96,6 +96,33 @@ fn a_full_disk_is_not_silence() {
 }
 
 #[test]
+fn a_collector_that_is_asked_again_and_still_has_no_room_keeps_its_reason() {
+    let mut world = open();
+    world.push(5);
+    world.fill(true);
+    world.arrive_up(false);
+    world.arrive_down(false);
+    let full = world.window.obstacle().cloned();
+    assert!(full.is_some() && world.window.takes_nothing());
+    for _ in 0..3 {
+        world.sleep(PROBE + Duration::from_millis(1));
+        assert!(!world.window.is_open(), "it is asked again");
+        assert_eq!(world.window.obstacle().cloned(), full);
+        assert!(world.window.takes_nothing());
+        assert_eq!(world.window.gone_since(), None);
+        world.arrive_up(false);
+        world.sync();
+        world.arrive_down(false);
+        assert!(world.window.is_open() && world.window.takes_nothing());
+        assert_eq!(world.window.obstacle().cloned(), full);
+    }
+    world.fill(false);
+    world.arrive_down(false);
+    assert!(world.window.obstacle().is_none() && !world.window.takes_nothing());
+    world.settle();
+}
+
+#[test]
 fn unrequested_replies_change_nothing() {
     let now = Instant::now();
     let mut window: Window<u8> = Window::new(WALL, None, now);
