@@ -222,6 +222,19 @@ def test_a_producer_without_room_lets_other_greenlets_run(silent):
         producer.close(0.01)
 
 
+def test_a_producer_whose_close_is_killed_can_be_closed_again(silent):
+    producer = green.Producer(silent)
+    producer.send(b"x")
+    closing = gevent.spawn(producer.close)
+    while not producer.closed:
+        gevent.idle()
+    closing.kill()
+    with pytest.raises(NotAcknowledged) as error:
+        producer.close(0)
+    assert error.value.remaining == {silent: 1}
+    producer.close()
+
+
 def test_deliveries_are_reported_in_a_greenlet(collector):
     seen = []
 
