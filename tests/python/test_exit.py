@@ -1,6 +1,7 @@
 """The end of the interpreter: bounded, quiet, and no message is lost without a report."""
 
 import signal
+import textwrap
 
 import pytest
 from support import finish_script, run_script, start_script
@@ -205,16 +206,36 @@ def test_signals_do_not_make_it_longer(zmq):
     assert "1 to tcp://127.0.0.1:1" in errors
 
 
+# Sends this process signals once it is in its last wait.
+KNOCK = """
+    import os, signal, sys, threading, time
+    import zeroxide
+    zeroxide.context.IDLE_MS = 1_000_000
+    main = threading.get_ident()
+
+    def is_waiting():
+        frame = sys._current_frames()[main]
+        while frame is not None and frame.f_code.co_name != "_terminate_implicitly":
+            frame = frame.f_back
+        return frame is not None
+
+    def knock(signals):
+        while not is_waiting():
+            time.sleep(0.01)
+        for _ in range(signals):
+            os.kill(os.getpid(), signal.SIGALRM)
+            time.sleep(0.1)
+    """
+
+
 @pytest.mark.zeroxide_only
 @pytest.mark.parametrize("signals", [1, 2])
 @pytest.mark.parametrize("what", ["KeyboardInterrupt", "SystemExit(4)"])
 def test_a_signal_ends_the_wait_and_not_the_reports(zmq, what, signals):
     script = start_script(
         zmq.__name__,
-        f"""
-        import atexit, signal
-        zmq.context.IDLE_MS = 1_000_000
-
+        textwrap.dedent(KNOCK)
+        + textwrap.dedent(f"""
         def handle(*_):
             raise {what}
 
@@ -224,9 +245,8 @@ def test_a_signal_ends_the_wait_and_not_the_reports(zmq, what, signals):
         for port, socket in enumerate(sockets, 1):
             socket.connect(f"tcp://127.0.0.1:{{port}}")
             socket.send(b"without a peer")
-        # Within the wait, because such functions run in the opposite order.
-        atexit.register(signal.setitimer, signal.ITIMER_REAL, 0.2, {signals - 1} * 0.1)
-        """,
+        threading.Thread(target=knock, args=[{signals}], daemon=True).start()
+        """),
     )
     # Python restores its signals just before the end, so the second one may end the process.
     _, errors = finish_script(script, 0, -signal.SIGALRM)
@@ -239,10 +259,8 @@ def test_a_signal_ends_the_wait_and_not_the_reports(zmq, what, signals):
 def test_an_error_of_a_handler_at_the_end_is_shown(zmq):
     _, errors = run_script(
         zmq.__name__,
-        """
-        import atexit, signal
-        zmq.context.IDLE_MS = 1_000_000
-
+        textwrap.dedent(KNOCK)
+        + textwrap.dedent("""
         def handle(*_):
             raise LookupError("in the handler")
 
@@ -250,8 +268,8 @@ def test_an_error_of_a_handler_at_the_end_is_shown(zmq):
         socket = zmq.Context.instance().socket(zmq.PUSH)
         socket.connect("tcp://127.0.0.1:1")
         socket.send(b"without a peer")
-        atexit.register(signal.setitimer, signal.ITIMER_REAL, 0.2)
-        """,
+        threading.Thread(target=knock, args=[1], daemon=True).start()
+        """),
     )
     assert "1 to tcp://127.0.0.1:1" in errors
     assert "LookupError: in the handler" in errors

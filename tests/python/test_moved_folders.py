@@ -86,3 +86,17 @@ def test_a_producer_reports_that_its_spool_is_not_where_it_was(tmp_path, what):
     with pytest.raises(CollectorError):
         producer.close(0)
     assert not spool.exists()
+
+
+def test_a_program_may_change_its_working_directory(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with (
+        Collector("log") as collector,
+        Producer(collector.endpoint, spool="spool", spool_sync=True) as producer,
+    ):
+        producer.send(b"before")
+        producer.flush(30)
+        monkeypatch.chdir("/")
+        producer.send(b"after")
+        producer.flush(30)
+        assert values(collector.endpoint) == [b"before", b"after"]

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import threading
+import weakref
 from datetime import UTC, datetime
 from itertools import pairwise
 
@@ -489,6 +490,35 @@ def test_a_block_whose_end_ctrl_c_interrupts_still_delivers(directory):
         gc.collect()
         collector.start()
         eventually(lambda: values(collector.endpoint) == [b"first", b"last"])
+
+
+def interrupted_close(endpoint, **options):
+    timer = threading.Timer(0.1, signal.raise_signal, [signal.SIGINT])
+    with pytest.raises(KeyboardInterrupt), Producer(endpoint, **options) as producer:
+        producer.send(b"x")
+        timer.start()
+    timer.join()
+    return producer
+
+
+def test_an_interrupted_close_leaves_the_rows_to_the_next_producer_with_the_spool(tmp_path):
+    producer = interrupted_close(NOBODY, spool=tmp_path)
+    with Producer(NOBODY, spool=tmp_path) as following:
+        assert following.stats()["unacknowledged"] == 1
+        following.close(0)
+    producer.close()
+
+
+def test_an_interrupted_producer_goes_once_its_rows_are_delivered(directory):
+    with process(directory) as collector:
+        collector.kill()
+        producer = interrupted_close(collector.endpoint)
+        collector.start()
+        eventually(lambda: producer.stats()["unacknowledged"] == 0)
+        gone, producer = weakref.ref(producer), None
+        with Producer(collector.endpoint):
+            gc.collect()
+            assert gone() is None
 
 
 @pytest.mark.parametrize("signals", [1, 2])

@@ -159,6 +159,24 @@ def test_a_cancelled_wait_loses_no_row(collector):
     assert values(collector.endpoint) == [b"x", b"y"]
 
 
+def test_a_close_continues_in_another_loop_once_its_own_is_closed(directory):
+    async def begin(collector):
+        producer = zeroxide.asyncio.Producer(collector.endpoint)
+        delivery = await producer.send(b"x")
+        with pytest.raises(TimeoutError):
+            await asyncio.wait_for(producer.close(), 0.05)
+        return producer, delivery
+
+    with process(directory) as collector:
+        collector.stop_for_now()
+        producer, _delivery = asyncio.run(begin(collector))
+        collector.go_on()
+        asyncio.run(producer.close())
+        assert producer.stats()["unacknowledged"] == 0
+        assert values(collector.endpoint) == [b"x"]
+    no_threads_are_left()
+
+
 @pytest.mark.parametrize("cancellations", [1, 2, 3])
 def test_a_cancelled_close_loses_no_row_and_can_be_continued(directory, cancellations):
     async def main(collector):

@@ -248,8 +248,8 @@ class AsyncProducer(ProducerBase):
         """Flushes and ends the producer. Closing it again does nothing.
 
         If the call is cancelled, the producer takes no more rows, but still delivers those that it
-        has. Calling `close` again continues the wait. If the program ends instead, rows that are
-        not acknowledged within two seconds are reported on stderr.
+        has, or leaves them to its spool. Calling `close` again continues the wait. If the program
+        ends instead, rows that are not acknowledged within two seconds are reported on stderr.
 
         Args:
             timeout_s: Seconds to wait for acknowledgements. The default is None, no limit
@@ -266,6 +266,12 @@ class AsyncProducer(ProducerBase):
             return
         if self._has_spool and timeout_s is None:
             timeout_s = SPOOLED
+        if self._loop is not None and self._loop.is_closed():
+            # Its futures have ended with it. The rows are still delivered.
+            self._loop = None
+            self._progress = asyncio.Event()
+            for waiting in self._waiting:
+                waiting.clear()
         try:
             if not self._is_decided:
                 self._shut()
@@ -292,11 +298,14 @@ class AsyncProducer(ProducerBase):
 
     def _rest(self) -> None:
         """Leaves the loop after an interrupted `close`, once all rows are delivered."""
-        if self._is_interrupted and (self._is_decided or self._has_delivered()):
+        is_over = self._is_decided and self._outcome is None
+        if self._is_interrupted and (is_over or self._has_delivered()):
             self._stop_watching()
             self._let_go()
 
     def _has_delivered(self) -> bool:
+        if self._loop is not None and self._loop.is_closed():
+            return super()._has_delivered()
         # Not the counters: a `close` that continues needs the notices, too.
         return all(acked >= mark for acked, mark in zip(self._acked, self._mark(), strict=True))
 

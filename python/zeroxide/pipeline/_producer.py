@@ -129,6 +129,7 @@ class ProducerBase(_native.Producer):
             raise TypeError(
                 f"on_delivery takes a function of a Delivery, not {_checks.shown(on_delivery)}"
             )
+        _let_go_of_delivered()
         self._endpoints = endpoints
         self._timeout_s = timeout_s
         self._has_spool = spool is not None
@@ -198,7 +199,7 @@ class ProducerBase(_native.Producer):
         try:
             left = self._flush(timeout)
         except CollectorError as error:
-            left = {str(error): 0}
+            left = {str(self._outcome or error): 0}
         # Not after an exception of a signal handler: the next call reports what is left.
         self._end()
         return self._unspooled() if self._has_spool else left
@@ -207,11 +208,16 @@ class ProducerBase(_native.Producer):
         return self.closed and not (self._is_interrupted and self._pid == os.getpid())
 
     def _interrupt(self) -> None:
-        """Keeps a producer whose `close` was interrupted, until all of its rows are delivered."""
+        """Keeps a producer whose `close` was interrupted, until all of its rows are delivered.
+
+        If a spool has them all, the producer ends at once: its next run sends them.
+        """
         self._is_interrupted = True
-        for producer in list(_interrupted):
-            if producer._pid != os.getpid() or producer._has_delivered():
-                producer._let_go()
+        if self._has_spool and not self._unspooled():
+            self._is_decided = True
+            self._end()
+            return
+        _let_go_of_delivered()
         _interrupted.add(self)
 
     def _has_delivered(self) -> bool:
@@ -340,8 +346,9 @@ class Producer(ProducerBase, Closing):
         """Flushes and ends the producer. Closing it again does nothing.
 
         If a signal handler raises during the call, the producer takes no more rows, but still
-        delivers those that it has. Calling `close` again continues the wait. If the program ends
-        instead, rows that are not acknowledged within two seconds are reported on stderr.
+        delivers those that it has, or leaves them to its spool. Calling `close` again continues the
+        wait. If the program ends instead, rows that are not acknowledged within two seconds are
+        reported on stderr.
 
         Args:
             timeout_s: Seconds to wait for acknowledgements. The default is None, no limit
@@ -410,6 +417,13 @@ def _deliver(reference: "weakref.ref[Producer]") -> None:
         if there:
             producer._run_callbacks()
         del producer
+
+
+def _let_go_of_delivered() -> None:
+    """Lets go of the producers that need no other call of `close`."""
+    for producer in list(_interrupted):
+        if producer._pid != os.getpid() or producer._has_delivered():
+            producer._let_go()
 
 
 def tell(error: BaseException, **told: Any) -> None:

@@ -149,7 +149,10 @@ impl Log {
         expected: Option<LogId>,
         trusted: Option<Written>,
     ) -> Result<Log, LogError> {
-        let opened = recovery::open(dir, expected, trusted)?;
+        // The program may change its working directory.
+        let dir =
+            std::path::absolute(dir).map_err(|error| LogError::from_io("find", dir, error))?;
+        let opened = recovery::open(&dir, expected, trusted)?;
         let state = opened.shared.state();
         let (active, position) = (state.active.clone(), opened.position);
         drop(state);

@@ -176,8 +176,10 @@ impl<L: Channel> Conversation<L> {
                 }
             }
         }
-        if let Some(Err(error)) = self.spool.as_mut().map(Spool::settle) {
-            shared.fail(Failure::spool(error));
+        match self.spool.as_mut().map(Spool::settle) {
+            Some(Err(error)) if error.is_passing() => self.on_full(&error, now),
+            Some(Err(error)) => shared.fail(Failure::spool(error)),
+            Some(Ok(_)) | None => {}
         }
         settled
     }

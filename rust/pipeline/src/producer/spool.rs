@@ -78,6 +78,8 @@ impl Spool {
         endpoint: &str,
         is_synced: bool,
     ) -> Result<Spool, LogError> {
+        // The program may change its working directory.
+        let dir = std::path::absolute(dir).unwrap_or_else(|_| dir.to_owned());
         let dir = dir.join(folder_of(endpoint));
         let config = LogConfig {
             segment_bytes: SEGMENT_BYTES,
