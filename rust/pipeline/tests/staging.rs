@@ -2,7 +2,7 @@
 
 mod peer;
 
-use peer::{Peer, collector, config, crash_image, publish, stage, syncing_late};
+use peer::{Peer, append, collector, config, crash_image, publish, stage, syncing_late};
 use zeroxide_pipeline::collector::Collector;
 use zeroxide_pipeline::wire::{Attempt, Code, Reply, Request};
 
@@ -151,4 +151,43 @@ fn staged_rows_survive_a_crash() {
     ));
     assert_eq!(peer.values(), ["row 0", "row 1", "row 2"]);
     assert_eq!(peer.stat("staged_batches"), 0);
+}
+
+#[test]
+fn parts_are_staged_again_once_the_log_was_restored_as_a_copy() {
+    let place = tempfile::tempdir().unwrap();
+    let (path, copy) = (place.path().join("log"), place.path().join("copy"));
+    let collector = Collector::start(config(&path)).unwrap();
+    let (mut peer, mut writer) = (Peer::of(&collector), Peer::of(&collector));
+    writer.hello("p", 1);
+    writer.append("p", 1, 0, &["a"]);
+    assert_eq!(peer.ask(stage("q", 0, 0, 1, 0, &["b"])), Reply::Staged);
+    let copied = std::process::Command::new("cp")
+        .arg("-r")
+        .args([&path, &copy])
+        .status();
+    assert!(copied.unwrap().success());
+    assert_eq!(peer.ask(stage("q", 0, 0, 1, 1, &["c"])), Reply::Staged);
+    std::fs::rename(&path, place.path().join("old")).unwrap();
+    std::fs::rename(&copy, &path).unwrap();
+    // Its sync shows that the folder is another one, and the collector opens the log in that.
+    writer.send(append("p", 1, 1, &["x"]));
+    peer.await_stat("recoveries", |count| count > 0);
+
+    let won = [(0, 1, 2)];
+    assert_eq!(peer.refused(publish("q", 0, &won)).0, Code::NotStaged);
+    assert_eq!(peer.ask(stage("q", 0, 0, 1, 1, &["c"])), Reply::Staged);
+    let published = peer.ask(publish("q", 0, &won));
+    assert!(
+        matches!(
+            published,
+            Reply::Published {
+                first: 1,
+                end: 3,
+                ..
+            }
+        ),
+        "{published:?}"
+    );
+    collector.close().unwrap();
 }

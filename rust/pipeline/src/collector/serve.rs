@@ -292,6 +292,8 @@ impl Server {
         if let Some(log) = self.writer.log() {
             self.reader = log.reader();
             self.fetcher.read_from(self.reader.clone());
+            // This is never refused.
+            let _ = self.staging.push(staging::Job::Reopened);
         }
     }
 

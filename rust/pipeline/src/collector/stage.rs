@@ -199,6 +199,18 @@ impl Stage {
         Ok(())
     }
 
+    /// Opens the folder anew if another one has its name, as after a log was restored as a copy. Then parts count that
+    /// the copy has; the others are refused when they are published, and are written again. Returns the number of parts
+    /// that the copy has, but that cannot be used.
+    pub fn follow(&mut self) -> io::Result<u64> {
+        if self.place.check().is_ok() {
+            return Ok(0);
+        }
+        let log = self.dir.parent().unwrap_or(&self.dir);
+        *self = Stage::open_with(log, self.most, self.most_parts)?;
+        Ok(self.lost)
+    }
+
     fn check_place(&self) -> Result<(), Refusal> {
         self.place.check().map_err(|error| refusal_of(&error))
     }

@@ -52,6 +52,8 @@ pub(super) enum Job {
     },
     /// This batch of a query was published.
     Published(BatchOf),
+    /// The log was opened again, perhaps in another folder of the same name.
+    Reopened,
 }
 
 impl Job {
@@ -61,7 +63,7 @@ impl Job {
             Job::Stage { rows, .. } => rows.len(),
             Job::Publish { won, .. } => size_of_val(&won[..]),
             Job::Abort { attempts, .. } => size_of_val(&attempts[..]),
-            Job::Published(_) => 0,
+            Job::Published(_) | Job::Reopened => 0,
         };
         (JOB + held) as u64
     }
@@ -72,7 +74,7 @@ impl Job {
             Job::Stage { asked, .. } | Job::Publish { asked, .. } | Job::Abort { asked, .. } => {
                 Some(asked)
             }
-            Job::Published(_) => None,
+            Job::Published(_) | Job::Reopened => None,
         }
     }
 }
@@ -130,6 +132,7 @@ impl Staging {
             ahead,
             expire_after,
             taken,
+            follows: false,
         };
         (staging, worker)
     }
@@ -138,7 +141,7 @@ impl Staging {
     /// rows are discarded with the next batch of its query, or when they expire.
     pub fn push(&self, job: Job) -> Result<(), (Asked, Refusal)> {
         let waiting = self.waiting.get() - self.taken.get();
-        if waiting > WAITING {
+        if waiting > WAITING && !matches!(job, Job::Reopened) {
             let Some(asked) = job.asked() else {
                 return Ok(());
             };
@@ -178,6 +181,8 @@ pub(super) struct Worker {
     expire_after: Duration,
     /// The bytes of the jobs that were taken.
     taken: Arc<Count>,
+    /// Whether the log was opened again, and the staged rows have not followed it yet.
+    follows: bool,
 }
 
 impl Worker {
@@ -215,6 +220,9 @@ impl Worker {
         let mut written: Vec<(Asked, BatchOf)> = Vec::new();
         while let Some(job) = next.take() {
             self.taken.add(job.cost());
+            if self.follows {
+                self.follow();
+            }
             match job {
                 Job::Stage {
                     asked,
@@ -237,6 +245,14 @@ impl Worker {
             }
         }
         self.settle(&mut written);
+    }
+
+    /// If this fails, parts are refused with the state of the folder as the reason, and the next job tries again.
+    fn follow(&mut self) {
+        if let Ok(lost) = self.stage.follow() {
+            self.follows = false;
+            self.stats.staged_lost.add(lost);
+        }
     }
 
     fn write(&mut self, of: &BatchOf, key: (Attempt, u32), rows: Bytes) -> Result<(), Refusal> {
@@ -289,6 +305,10 @@ impl Worker {
                 });
             }
             Job::Published(of) => self.stage.on_published(&of),
+            Job::Reopened => {
+                self.follows = true;
+                self.follow();
+            }
         }
     }
 }

@@ -1,6 +1,7 @@
 //! The conversation with one collector: what is held, what is in the spool, and what is in the window.
 
 use std::collections::VecDeque;
+use std::ops::Range;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
@@ -13,7 +14,7 @@ use crate::producer::intake::{Content, Sealed};
 use crate::producer::notices::Notice;
 use crate::producer::shared::{Shared, Standing};
 use crate::producer::spool::Spool;
-use crate::producer::window::{Event, Numbers, Transmit, Welcome, Window};
+use crate::producer::window::{Event, Numbers, Transmit, Unsent, Welcome, Window};
 use crate::producer::{Failure, encoded};
 use crate::wire::{Code, Reply, Request};
 
@@ -44,6 +45,13 @@ impl Parcel {
     }
 }
 
+/// Rows that will not be sent.
+struct Unmoved {
+    range: Range<u64>,
+    why: Unsent,
+    parcel: Parcel,
+}
+
 /// See the module text.
 pub(crate) struct Conversation<L = Link> {
     pub link: L,
@@ -56,6 +64,9 @@ pub(crate) struct Conversation<L = Link> {
     pub is_mute: bool,
     /// The numbers to save, while there is no room for them.
     unkept: Option<Numbers>,
+    /// Rows to move out of the spool, and why, while its disk does not take them. Events after this one wait, because
+    /// the spool may remove all rows before acknowledged ones.
+    unmoved: Option<Unmoved>,
     /// Accepted batches, in order, that are not in the spool for lack of room.
     pub held: VecDeque<Sealed>,
     pub full: Option<Full>,
@@ -146,6 +157,7 @@ impl<L: Channel> Conversation<L> {
             spool_failed: false,
             is_mute: false,
             unkept: None,
+            unmoved: None,
             held: VecDeque::new(),
             full: None,
             trouble: None,
@@ -197,6 +209,9 @@ impl<L: Channel> Conversation<L> {
         }
         self.listen(shared, now)?;
         self.window.handle_timeout(now);
+        if !self.move_out(shared, at, now, notices)? {
+            return Ok(false);
+        }
         while let Some(event) = self.window.poll_event() {
             match event {
                 Event::Numbered(numbers) => self.unkept = Some(numbers),
@@ -214,8 +229,14 @@ impl<L: Channel> Conversation<L> {
                     payload,
                 } => {
                     let range = first..first + rows;
-                    let notice = self.set_aside(shared, at, range, why, payload)?;
-                    notices.push(notice);
+                    self.unmoved = Some(Unmoved {
+                        range,
+                        why,
+                        parcel: payload,
+                    });
+                    if !self.move_out(shared, at, now, notices)? {
+                        return Ok(false);
+                    }
                 }
                 Event::Stale => self.reopen(shared, now)?,
                 Event::Delivered {
@@ -311,7 +332,7 @@ impl<L: Channel> Conversation<L> {
             spooled,
         };
         self.window.push(parcel, sealed.rows, size);
-        if self.unkept.is_none() {
+        if self.unkept.is_none() && self.unmoved.is_none() {
             self.full = None;
         }
         result
@@ -330,6 +351,13 @@ impl<L: Channel> Conversation<L> {
         }
     }
 
+    /// Something that waited for the spool's disk is done. If it was the last, the disk is as it should be.
+    fn on_room(&mut self) {
+        if self.held.is_empty() && self.unkept.is_none() && self.unmoved.is_none() {
+            self.full = None;
+        }
+    }
+
     /// Saves the sequence numbers in the spool, if a collector has just reported them.
     fn keep_numbers(&mut self, now: Instant) -> Result<(), Failure> {
         let Some(numbers) = self.unkept.as_ref().filter(|_| !self.is_mute) else {
@@ -342,9 +370,7 @@ impl<L: Channel> Conversation<L> {
         match spool.set_numbers(numbers) {
             Ok(()) => {
                 self.unkept = None;
-                if self.held.is_empty() {
-                    self.full = None;
-                }
+                self.on_room();
             }
             Err(error) if error.is_passing() => self.on_full(&error, now),
             Err(error) => {
@@ -499,6 +525,17 @@ impl<L: Channel> Conversation<L> {
             }
             Err(error) => Err(Failure::Socket(error)),
         }
+    }
+
+    /// The number of rows that are not acknowledged.
+    #[cfg(zeroxide_disk)]
+    pub fn unacknowledged(&self) -> u64 {
+        let held: u64 = self.held.iter().map(|sealed| sealed.rows).sum();
+        let unmoved = self
+            .unmoved
+            .as_ref()
+            .map_or(0, |given| given.range.end - given.range.start);
+        self.window.unacknowledged() + held + unmoved
     }
 
     /// Describes the state of the conversation.

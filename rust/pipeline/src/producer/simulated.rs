@@ -212,8 +212,7 @@ impl Sending {
 
     /// The number of rows that are not acknowledged.
     pub(crate) fn waiting(&self) -> u64 {
-        let held = self.conversation.held.iter().map(|sealed| sealed.rows);
-        self.conversation.window.unacknowledged() + held.sum::<u64>()
+        self.conversation.unacknowledged()
     }
 
     /// Ends in an orderly way, and leaves its rows to the next run.

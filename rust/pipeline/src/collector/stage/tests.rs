@@ -443,3 +443,32 @@ fn staging_is_bounded_and_published_aborted_or_old_batches_make_room() {
     stage.forget_published(|query| (query == "q").then_some(5));
     assert_eq!(stage.size().1, 1);
 }
+
+#[test]
+fn the_staged_parts_of_a_copy_count_once_it_has_the_folders_place() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut stage = Stage::open(dir.path(), 1 << 20).unwrap();
+    let of = of("q", 1);
+    let write = |stage: &mut Stage, part: u32, rows: &[u8]| {
+        stage.write(&of, (attempt(0, 0), part), rows, Instant::now())?;
+        stage.sync(&of)
+    };
+    write(&mut stage, 0, b"one").unwrap();
+    assert_eq!(stage.follow().unwrap(), 0);
+    // The copy is made, the next part comes, and the copy takes the place.
+    let (folder, copy) = (stage.dir.clone(), dir.path().join("copy"));
+    fs::create_dir(&copy).unwrap();
+    let name = "000000000000.stage";
+    fs::copy(folder.join(name), copy.join(name)).unwrap();
+    write(&mut stage, 1, b"two").unwrap();
+    fs::rename(&folder, dir.path().join("old")).unwrap();
+    fs::rename(&copy, &folder).unwrap();
+    let refused = write(&mut stage, 2, b"three").unwrap_err();
+    assert!(refused.text.contains("another folder"), "{}", refused.text);
+
+    assert_eq!(stage.follow().unwrap(), 0);
+    assert_eq!(read(&stage, &of, &[won(0, 0, 1)]).unwrap(), ["one"]);
+    assert!(stage.find(&of, &[won(0, 0, 2)]).is_err());
+    write(&mut stage, 1, b"two").unwrap();
+    assert_eq!(read(&stage, &of, &[won(0, 0, 2)]).unwrap(), ["one", "two"]);
+}

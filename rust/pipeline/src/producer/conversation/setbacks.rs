@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use zeroxide_log::Batch;
 
-use super::{Conversation, Parcel};
+use super::{Conversation, Parcel, Unmoved};
 use crate::clock::wall;
 use crate::link::Channel;
 use crate::producer::notices::Notice;
@@ -60,31 +60,72 @@ impl<L: Channel> Conversation<L> {
         (before > first_row).then_some(notice)
     }
 
-    /// These rows will not be sent. With a spool, they are moved to a file.
-    pub(super) fn set_aside(
+    /// Moves the rows that will not be sent to a file; without a spool, they are lost. Returns false if they wait until
+    /// the disk takes them.
+    pub(super) fn move_out(
         &mut self,
         shared: &Shared,
         collector: usize,
-        range: Range<u64>,
-        why: Unsent,
-        parcel: Parcel,
-    ) -> Result<Notice, Failure> {
-        let rows = range.end - range.start;
-        let kept = match &mut self.spool {
-            Some(spool) => {
-                let place = parcel.spooled;
-                let path = spool.set_aside(place, parcel.bytes).inspect_err(|_| {
-                    // They stay in the spool with their numbers, and nothing is sent after them.
-                    self.is_mute = true;
-                });
-                let path = path.map_err(Failure::spool)?;
+        now: Instant,
+        notices: &mut Vec<Notice>,
+    ) -> Result<bool, Failure> {
+        let Some(given) = self.unmoved.take() else {
+            return Ok(true);
+        };
+        match self.put_aside(&given.parcel, now) {
+            Ok(Some(kept)) => {
+                notices.push(self.on_given(shared, collector, given, &kept));
+                self.on_room();
+                Ok(true)
+            }
+            Ok(None) => {
+                self.unmoved = Some(given);
+                Ok(false)
+            }
+            Err(failure) => {
+                // They stay in the spool with their numbers, and nothing is sent after them.
+                self.unmoved = Some(given);
+                self.is_mute = true;
+                Err(failure)
+            }
+        }
+    }
+
+    /// Moves rows out of the spool, if there is one. Returns what became of them, or None if it has to be tried again.
+    fn put_aside(&mut self, parcel: &Parcel, now: Instant) -> Result<Option<String>, Failure> {
+        let is_due = self.full.as_ref().is_none_or(|full| full.retry_at <= now);
+        let place = parcel.spooled;
+        let Some(spool) = &mut self.spool else {
+            return Ok(Some("they are lost".to_owned()));
+        };
+        if self.is_mute || !is_due {
+            return Ok(None);
+        }
+        match spool.set_aside(place, parcel.bytes.clone()) {
+            Ok(path) => {
                 if let Some((_, end)) = place {
                     spool.release(end).map_err(Failure::spool)?;
                 }
-                format!("they are in {} now", path.display())
+                Ok(Some(format!("they are in {} now", path.display())))
             }
-            None => "they are lost".to_owned(),
-        };
+            Err(error) if error.is_passing() => {
+                self.on_full(&error, now);
+                Ok(None)
+            }
+            Err(error) => Err(Failure::spool(error)),
+        }
+    }
+
+    /// Reports rows that will not be sent.
+    fn on_given(
+        &mut self,
+        shared: &Shared,
+        collector: usize,
+        given: Unmoved,
+        kept: &str,
+    ) -> Notice {
+        let Unmoved { range, why, parcel } = given;
+        let rows = range.end - range.start;
         self.set_aside += rows;
         self.released.0 += rows;
         self.released.1 += parcel.cost;
@@ -120,14 +161,14 @@ impl<L: Channel> Conversation<L> {
         let text = format!("{text}; {kept}, and the others go on");
         let lost: Arc<str> = text.as_str().into();
         shared.set_back(code, text);
-        Ok(Notice {
+        Notice {
             collector,
             first_row: range.start,
             rows,
             first_seq: None,
             offset: None,
             lost: Some(lost),
-        })
+        }
     }
 
     /// Splits or gives up the first batch if it cannot be sent, or keeps it for later. Returns whether there was one.

@@ -1,6 +1,6 @@
 //! Times of rows, and machines whose clocks differ.
 
-use zeroxide_log::{BatchBuilder, Row};
+use zeroxide_log::{BatchBuilder, Row, disk};
 
 use super::*;
 
@@ -114,4 +114,21 @@ fn without_tolerance_rows_wait_for_a_clock_that_is_seconds_behind() {
     // The clocks hardly differ, so the time is wrong.
     push(&mut program, 1, Some(now + DAY));
     assert_eq!(converse(&mut program, &mut served), 1);
+}
+
+#[test]
+fn rows_that_cannot_be_set_aside_for_lack_of_descriptors_are_set_aside_later() {
+    let (mut served, mut program) = begin_behind(0, Duration::from_micros(DAY));
+    push(&mut program, 0, None);
+    converse(&mut program, &mut served);
+    let year = simulated::time() * 1000;
+    push(&mut program, 1, Some(year));
+    push(&mut program, 2, None);
+    simulated::exhaust_at(PRODUCER, Act::Name, 0);
+    assert_eq!(converse(&mut program, &mut served), 1);
+    assert!(program.sending.failure().is_none());
+    assert_eq!((end(&served), program.sending.waiting()), (2, 0));
+    simulated::enter(PRODUCER);
+    let there = disk::read_dir(Path::new("/producer/spool/set-aside")).unwrap();
+    assert_eq!(there.count(), 1);
 }
