@@ -1,12 +1,16 @@
 //! Waiting for several sockets: the events that wake it, and those that must not keep it busy.
 
+mod common;
+
 use std::io::Read;
 use std::net::TcpStream;
 use std::os::fd::AsRawFd;
 use std::os::unix::net::UnixStream;
+use std::sync::mpsc;
 use std::time::{Duration, Instant};
 use std::{fs, thread};
 
+use common::{own_thread, until_asleep};
 use zeroxide::binding::SocketInternals;
 use zeroxide::{
     Context, DropReason, ErrorKind, Events, Frame, Message, PollItem, Proxy, Socket, SocketType,
@@ -103,14 +107,13 @@ fn a_request_sent_by_one_thread_makes_another_see_the_reply() {
     let req = context.socket(SocketType::Req).unwrap();
     req.connect("inproc://turns").unwrap();
     thread::scope(|scope| {
-        let waiting = scope.spawn(|| {
-            poll(
-                &mut [PollItem::socket(&req, Events::READABLE)],
-                soon(20_000),
-            )
-            .unwrap()
+        let (told, thread) = mpsc::channel();
+        let req = &req;
+        let waiting = scope.spawn(move || {
+            told.send(own_thread()).unwrap();
+            poll(&mut [PollItem::socket(req, Events::READABLE)], soon(20_000)).unwrap()
         });
-        thread::sleep(Duration::from_millis(20));
+        until_asleep(&thread.recv().unwrap());
         req.send(Message::new(), Wait::Dont).unwrap();
         rep.recv(Wait::Forever).unwrap();
         rep.send(Message::new(), Wait::Dont).unwrap();
@@ -132,8 +135,13 @@ fn a_raised_high_water_mark_lets_a_blocked_sender_go_on() {
     let large = || Message::from_frames([vec![0; 1 << 20].into()]);
     while push.send(large(), Wait::Until(soon(300).unwrap())).is_ok() {}
     thread::scope(|scope| {
-        let blocked = scope.spawn(|| push.send(large(), Wait::Until(soon(20_000).unwrap())));
-        thread::sleep(Duration::from_millis(50));
+        let (told, thread) = mpsc::channel();
+        let push = &push;
+        let blocked = scope.spawn(move || {
+            told.send(own_thread()).unwrap();
+            push.send(large(), Wait::Until(soon(20_000).unwrap()))
+        });
+        until_asleep(&thread.recv().unwrap());
         push.set_option(SNDHWM, &Value::Int(10)).unwrap();
         blocked.join().unwrap().unwrap();
     });

@@ -13,7 +13,7 @@ pub mod raw;
 use std::env;
 use std::fs;
 use std::net::TcpListener;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError, Sender};
@@ -92,6 +92,20 @@ pub fn until(mut seen: impl FnMut() -> bool) {
     while !seen() {
         thread::sleep(Duration::from_millis(1));
     }
+}
+
+/// The calling thread, for [`until_asleep`].
+pub fn own_thread() -> PathBuf {
+    Path::new("/proc").join(fs::read_link("/proc/thread-self").unwrap())
+}
+
+/// Polls until another thread sleeps in the kernel.
+pub fn until_asleep(thread: &Path) {
+    until(|| {
+        let stat = fs::read_to_string(thread.join("stat")).unwrap();
+        let (_, after_name) = stat.rsplit_once(')').unwrap();
+        after_name.trim_start().starts_with('S')
+    });
 }
 
 /// Tests that count descriptors, threads or memory of the process must not run beside others.

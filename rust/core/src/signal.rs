@@ -92,7 +92,7 @@ impl Signal {
     /// Reports an event: wakes every waiter and every watcher. The signal's own descriptor does not change.
     #[inline]
     pub(crate) fn wake(&self) {
-        if self.waiters.news() {
+        if self.waiters.advance() {
             self.wake_waiters();
         }
     }

@@ -9,6 +9,16 @@ use socket2::{Domain, Protocol, Socket, Type};
 use crate::interfaces::{Interface, interfaces};
 use crate::wire::BEACON_SIZE;
 
+/// A look for a datagram.
+pub(crate) enum Received {
+    /// A datagram, and its host.
+    Datagram(Vec<u8>, String),
+    /// One of another interface, which is ignored.
+    Foreign,
+    /// There is none.
+    Nothing,
+}
+
 /// The UDP socket of a node.
 pub(crate) struct Beacon {
     socket: UdpSocket,
@@ -50,18 +60,16 @@ impl Beacon {
         }
     }
 
-    /// Returns the next datagram and its host; `None` if there is none. Those of other interfaces are ignored.
-    pub(crate) fn receive(&self) -> Option<(Vec<u8>, String)> {
+    /// Receives the next datagram.
+    pub(crate) fn receive(&self) -> Received {
         // One more than a beacon has, so that a longer datagram is none.
         let mut buffer = [0; BEACON_SIZE + 1];
-        loop {
-            match self.socket.recv_from(&mut buffer) {
-                Ok((length, SocketAddr::V4(sender))) if self.is_near(*sender.ip()) => {
-                    return Some((buffer[..length].to_vec(), sender.ip().to_string()));
-                }
-                Ok(_) => {}
-                Err(_) => return None, // none, or the error of an earlier broadcast
+        match self.socket.recv_from(&mut buffer) {
+            Ok((length, SocketAddr::V4(sender))) if self.is_near(*sender.ip()) => {
+                Received::Datagram(buffer[..length].to_vec(), sender.ip().to_string())
             }
+            Ok(_) => Received::Foreign,
+            Err(_) => Received::Nothing, // or the error of an earlier broadcast
         }
     }
 
@@ -87,4 +95,28 @@ fn send_through(interface: &Interface, port: u16, beacon: &[u8]) -> io::Result<u
     socket.bind(&SocketAddrV4::new(interface.address, 0).into())?;
     let target = SocketAddr::new(IpAddr::V4(interface.broadcast()), port);
     socket.send_to(beacon, &target.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::interfaces::own_address;
+
+    #[test]
+    fn each_datagram_of_another_interface_ends_a_look() {
+        let beacon = Beacon::open(0, Some("lo")).unwrap();
+        let port = beacon.socket.local_addr().unwrap().port();
+        // The address of another interface, if there is one.
+        let Some(other) = own_address(Ipv4Addr::new(198, 51, 100, 1)) else {
+            return;
+        };
+        let flood = UdpSocket::bind((other, 0)).unwrap();
+        for _ in 0..3 {
+            flood.send_to(b"beacon", (other, port)).unwrap();
+        }
+        for _ in 0..3 {
+            assert!(matches!(beacon.receive(), Received::Foreign));
+        }
+        assert!(matches!(beacon.receive(), Received::Nothing));
+    }
 }

@@ -1,37 +1,38 @@
-//! Lends a thing to one thread at a time, which may set it aside and take it up again without a lock.
+//! Lends a resource to one thread at a time, which may pause its loan and resume it without a lock.
 //!
-//! The owner of the thing has a lock, and lends the thing under it. A borrower that is done for now, and expects to be
-//! back soon, *pauses*: the thing is then unused, and the first thread that comes gets it: a borrower by
-//! [`Lending::resume`], or the owner by [`Event::Recall`]. Only `resume` works without the owner's lock, which is what makes the next short
-//! wait of a thread cheap.
+//! The owner of the resource has a lock, and lends the resource under it. A borrower that has finished for now, and expects
+//! to be back soon, *pauses*: the resource is then unused, and the next thread that wants it gets it: a borrower by
+//! [`Lending::resume`], or the owner by [`Event::Recall`]. Only `resume` works without the owner's lock, which makes the
+//! next short wait of a thread cheap.
 //!
-//! Without a guard, the thing would stay unused if the borrower did not come back. The owner therefore looks from time to time
-//! ([`Event::Look`]): a loan that was paused all the time since the last look ends.
+//! If the borrower did not come back, the resource would stay unused. The owner therefore looks at the loan from time to
+//! time ([`Event::Look`]), and ends a loan that was paused during the whole time since the last look.
 //!
 //! # Why two threads never have it
 //!
-//! All there is to know is one word, which is only changed by compare-and-exchange, to the state that [`State::next`]
-//! gives for the state that was found. So the events happen one after the other, and each of them meets the state that
-//! the one before has left. A number in the word counts the loans: a borrower whose loan has ended, without its knowing,
-//! cannot be taken for the next one.
+//! The whole state is one atomic word. While the resource is at home, only the owner changes the word, under its lock, to
+//! lend the resource. All other changes are compare-and-exchange operations, to the state that [`State::next`] gives for
+//! the state that was found. So the events happen one after the other, and each of them meets the state that the one
+//! before has left. A number in the word counts the loans, so that a borrower whose loan has ended unnoticed is not
+//! mistaken for the next one.
 //!
-//! The word orders nothing else. What belongs to the thing is read and written under the owner's lock.
+//! The word orders nothing else. Data of the resource are read and written under the owner's lock.
 
 use crate::primitive::{AtomicU64, Ordering};
 
-/// A thing as its owner sees it. See the module text.
+/// A resource as its owner sees it. See the module text.
 #[derive(Debug)]
 pub struct Lending(AtomicU64);
 
-/// The right to use the thing until it ends. It may have ended without the borrower's knowing.
+/// The right to use the resource until the loan ends. It may have ended without the borrower noticing.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-#[must_use = "nobody else can use the thing"]
+#[must_use = "a loan that is dropped keeps the resource from others"]
 pub struct Loan {
     number: u32,
     tag: u32,
 }
 
-/// The user of the thing.
+/// The user of the resource.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum State {
     /// The owner.
@@ -48,14 +49,14 @@ pub enum State {
     },
 }
 
-/// What can happen to it.
+/// The events of a loan.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Event {
     /// The owner lends it.
     Lend,
-    /// The borrower sets it aside.
+    /// The borrower pauses.
     Pause,
-    /// A borrower takes it up again.
+    /// A borrower resumes.
     Resume,
     /// The borrower returns it.
     Return,
@@ -63,11 +64,11 @@ pub enum Event {
     Recall,
     /// The owner takes it back.
     Revoke,
-    /// The owner looks whether it is still used.
+    /// The owner checks whether it is still used.
     Look,
 }
 
-/// The lowest two bits say who has it.
+/// The lowest two bits are the user.
 const HELD: u64 = 1;
 const PAUSED: u64 = 2;
 const USED: u64 = 4;
@@ -143,7 +144,7 @@ impl Default for Lending {
 }
 
 impl Lending {
-    /// A thing that its owner has.
+    /// A resource that its owner has.
     pub fn new() -> Lending {
         Lending(AtomicU64::new(State::Home.encode()))
     }
@@ -169,7 +170,7 @@ impl Lending {
         Some(Loan::of(lent))
     }
 
-    /// Takes up a paused loan, without the owner's lock. `None` if there is none, or another thread was faster.
+    /// Resumes a paused loan, without the owner's lock. `None` if there is none, or another thread was faster.
     #[inline]
     pub fn resume(&self) -> Option<Loan> {
         let before = self.0.load(Ordering::Relaxed);
@@ -191,7 +192,7 @@ impl Lending {
         word & HELD != 0 && Loan::of(word) == loan
     }
 
-    /// Under the owner's lock: what happens next. Returns the states before and after it.
+    /// Applies an event, under the owner's lock. Returns the states before and after it.
     pub fn change(&self, event: Event) -> (State, State) {
         let mut word = self.0.load(Ordering::Relaxed);
         loop {

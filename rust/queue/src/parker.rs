@@ -1,12 +1,12 @@
 //! One waiting thread: how it falls asleep, and how another thread wakes it.
 //!
 //! A thread sleeps in one of two ways: on a word, or on descriptors, of which one is a bell of its own. Which of the two
-//! is up to the thread, each time anew, and the thread that wakes it need not know: the word says it. The system calls
+//! is decided by the thread before each sleep, and recorded in the word for the thread that wakes it. The system calls
 //! belong to the caller, who implements [`System`].
 //!
 //! ```text
 //!   thread                                         notifier
-//!   it is in a list, and has looked for news       news; it finds the thread in the list
+//!   it is in a list, and has nothing to do         an event; it finds the thread in the list
 //!   S1  AWAKE -> asleep, or return (sleep)         N1  swap(NOTIFIED): was it asleep?   (notify)
 //!   S2  sleep                                      N2  then the system wakes it         (rouse)
 //!   S3  swap(AWAKE)
@@ -19,8 +19,8 @@
 //! because the system compares it with what S1 wrote before it lets the thread sleep; on descriptors, because a bell
 //! stays readable until its thread silences it, after the sleep. If N1 comes after S3, the next sleep ends at once.
 //!
-//! N2 may be late, so it may end a later sleep for no reason. A thread therefore looks for news after each sleep, and
-//! sleeps again if there are none. For the same reason only one of several notifiers has to call the system.
+//! N2 may be late, so it may end a later sleep for no reason. A thread therefore checks after each sleep whether anything
+//! has happened, and sleeps again if not. For the same reason only one of several notifiers has to call the system.
 
 use crate::primitive::{AtomicU32, Ordering};
 
@@ -78,7 +78,7 @@ impl<S: System> Parker<S> {
     }
 
     /// The thread: sleeps by `sleep`, on the word while it holds the given number, or on descriptors. `None` if it was
-    /// notified already. Look for news afterwards.
+    /// notified already. Check afterwards whether anything has happened.
     #[inline]
     pub fn sleep<T>(&self, on: On, sleep: impl FnOnce(&AtomicU32, u32) -> T) -> Option<T> {
         let asleep = on.asleep();
@@ -91,8 +91,8 @@ impl<S: System> Parker<S> {
         slept
     }
 
-    /// Another thread, after it made news: the thread does not sleep on. Returns where it may be asleep; the caller, and
-    /// no other, then has to [`rouse`](Self::rouse) it.
+    /// Another thread, after an event: ends the sleep. Returns where the thread may be asleep; the caller, and no other,
+    /// then has to [`rouse`](Self::rouse) it.
     #[inline]
     pub fn notify(&self) -> Option<On> {
         match self.word.swap(NOTIFIED, Ordering::AcqRel) {

@@ -1,32 +1,31 @@
-//! Everything that waits for news of one thing: threads, tasks of async programs, and watchers.
+//! Everything that waits for events of one object: threads, tasks of async programs, and watchers.
 //!
 //! The order of steps is the same for all of them:
 //!
 //! ```text
 //!   waiter                                         notifier
-//!   W1  take a ticket                              N1  news
-//!   W2  look for news: there are none              N2  generation += 1          (news)
-//!   W3  enter the list: count += 1                 N3  fence(SeqCst)            (news)
+//!   W1  take a ticket                              N1  change the object
+//!   W2  look at the object: nothing to do          N2  generation += 1          (advance)
+//!   W3  enter the list: count += 1                 N3  fence(SeqCst)            (advance)
 //!   W4  fence(SeqCst)                              N4  count > 0? wake them     (take)
 //!   W5  is the ticket current? sleep
 //! ```
 //!
-//! A thread or task is in the list until the next news, which take it off: one that goes on waiting enters again. So
-//! nothing is left of one that does not, and news that follow find an empty list. A watcher stays until it leaves.
-//! A thread that waits for several things has one [`Parker`], and enters the list of each.
+//! The next event removes a thread or task from the list; one that continues to wait enters again. So a waiter that has
+//! given up leaves nothing behind, and the events that follow find an empty list. A watcher stays until it is removed.
+//! A thread that waits for several objects has one [`Parker`], and enters the list of each.
 //!
 //! # Why no wake-up is lost
 //!
 //! This is the scheme of [`doorbell`](crate::doorbell). If W4 comes before N3, N4 cannot miss W3: the notifier finds the
-//! waiter, or another notifier has taken it off, and wakes it. If N3 comes first, W5 cannot miss N2: the ticket is
-//! stale. A waiter that looks after W4 needs no ticket.
+//! waiter, or another notifier has removed it, and wakes it. If N3 comes first, W5 cannot miss N2: the ticket is
+//! stale. A waiter that looks at the object after W4 needs no ticket.
 //!
-//! A notifier may be late. Between N3 and N4, a thread may take a new ticket and enter again: N4 then takes it off for news
-//! that it has seen. And after N4, it may begin another wait, for other news, before it is notified. In both cases it
-//! wakes without news, and enters again before it sleeps on.
+//! A notifier may be late. Between N3 and N4, a thread may take a new ticket and enter again: N4 then removes it for an event
+//! that it has seen. After N4, it may begin another wait, for another object, before it is notified. In both cases it
+//! wakes up although nothing has happened, and enters again before it goes back to sleep.
 //!
-//! All are woken by any news, because what a waiter looks for depends on more than one fact, which only the look under
-//! the lock of the thing can tell.
+//! Every event wakes all waiters, because only a look at the object, under its lock, shows whether a waiter can continue.
 
 use std::fmt;
 use std::mem;
@@ -38,7 +37,7 @@ use crate::primitive::{
     Arc, AtomicU32, AtomicUsize, Mutex, MutexGuard, Ordering, PoisonError, fence,
 };
 
-/// So much room is kept for waiters when there are none, so that a wait allocates nothing.
+/// The capacity of the list that is kept while it is empty, so that waiting does not allocate.
 const ROOM: usize = 16;
 
 /// Where a task is in the list.
@@ -46,11 +45,11 @@ const ROOM: usize = 16;
 pub enum Place {
     /// The place of one future, which leaves it when it is dropped. No other future has the same number.
     Own(u64),
-    /// A task that polls without a future: whatever it waits for, it is in the list once, until the next news.
+    /// A task that polls without a future: whatever it waits for, it is in the list once, until the next event.
     Task,
 }
 
-/// A waiter that is taken off the list.
+/// A waiter that was removed from the list.
 pub enum Waiter<S> {
     /// A thread.
     Thread(Arc<Parker<S>>),
@@ -58,7 +57,7 @@ pub enum Waiter<S> {
     Task(Place, Waker),
 }
 
-/// The list, and the number of news. `V` is a watcher. See the module text.
+/// The list, and the number of events. `V` is a watcher. See the module text.
 pub struct Waiters<S, V> {
     generation: AtomicU32,
     /// How many waiters and watchers are in the list.
@@ -67,9 +66,9 @@ pub struct Waiters<S, V> {
 }
 
 struct List<S, V> {
-    /// Until the next news.
+    /// They stay until the next event.
     once: Vec<Waiter<S>>,
-    /// Until they leave.
+    /// They stay until they are removed.
     watchers: Vec<Arc<V>>,
     /// Empty; its memory is used again.
     spare: Vec<Waiter<S>>,
@@ -101,16 +100,16 @@ impl<S: System, V> Waiters<S, V> {
         }
     }
 
-    /// Taken before looking for news; stale once there were some after it.
+    /// Returns a ticket, to be taken before a look at the object. The next event makes it stale.
     #[inline]
     pub fn ticket(&self) -> u32 {
-        // Acquire pairs with `news`: a ticket that was taken after news shows what they are about.
+        // Acquire pairs with `advance`: a thread that gets a ticket after an event also sees what has changed.
         self.generation.load(Ordering::Acquire)
     }
 
-    /// There are news. `true` means that there are waiters, and that the caller has to [`take`](Self::take) them.
+    /// Records an event. Returns true if there are waiters; the caller must then [`take`](Self::take) them.
     #[inline]
-    pub fn news(&self) -> bool {
+    pub fn advance(&self) -> bool {
         self.generation.fetch_add(1, Ordering::Release);
         fence(Ordering::SeqCst);
         // The fence orders this load.
@@ -123,7 +122,7 @@ impl<S: System, V> Waiters<S, V> {
         self.count.load(Ordering::Relaxed) > 0
     }
 
-    /// After news: passes every watcher to `raise`, under the list's lock, and every waiter, without the lock, to `wake`.
+    /// After an event: passes every watcher to `raise`, under the list's lock, and every waiter, without the lock, to `wake`.
     pub fn take(&self, raise: impl Fn(&V), wake: impl FnMut(Waiter<S>)) {
         let mut due = {
             let mut list = self.lock();
@@ -158,7 +157,7 @@ impl<S: System, V> Waiters<S, V> {
                 break None;
             }
             if let Some(ControlFlow::Break(found)) = parker.sleep(on, &mut sleep) {
-                // News count for more than the reason.
+                // An event takes precedence over the reason.
                 break (self.ticket() == ticket).then_some(found);
             }
         };
@@ -166,8 +165,7 @@ impl<S: System, V> Waiters<S, V> {
         reason
     }
 
-    /// The thread of `parker` is notified of the next news. Look for news afterwards. Nothing happens if it is in the
-    /// list.
+    /// Adds the thread of `parker` to the list, unless it is there. The next event notifies it. Look at the object afterwards.
     pub fn enter(&self, parker: &Arc<Parker<S>>) {
         {
             let mut list = self.lock();
@@ -179,15 +177,15 @@ impl<S: System, V> Waiters<S, V> {
         fence(Ordering::SeqCst);
     }
 
-    /// The thread is not to be notified any more, if it is in the list.
+    /// Removes the thread from the list, if it is there.
     pub fn leave(&self, parker: &Arc<Parker<S>>) {
-        // The thread reads its own count, or that of a notifier that has taken it off.
+        // The thread reads its own count, or that of a notifier that has removed it.
         if self.has_any() {
             drop(self.remove(|waiter| waiter.is_thread(parker)));
         }
     }
 
-    /// The task is woken by the next news. Returns false if the ticket is stale: look for news again.
+    /// Adds the task to the list; the next event wakes it. Returns false if the ticket is stale: look at the object again.
     pub fn enlist(&self, place: Place, waker: &Waker, ticket: u32) -> bool {
         let replaced = {
             let mut list = self.lock();
@@ -195,13 +193,13 @@ impl<S: System, V> Waiters<S, V> {
             self.count.store(list.len(), Ordering::Relaxed);
             replaced
         };
-        // Its drop may drop a task, which takes its own place back.
+        // Dropping it may drop a task, which then gives up its own place.
         drop(replaced);
         fence(Ordering::SeqCst);
         self.ticket() == ticket
     }
 
-    /// Takes an [`enlist`](Self::enlist) back.
+    /// Removes the task from the list, if it is there.
     pub fn delist(&self, place: Place) {
         // No other task enlists for this place.
         if self.has_any() {
@@ -210,7 +208,7 @@ impl<S: System, V> Waiters<S, V> {
         }
     }
 
-    /// `watcher` is raised by all news, until [`unwatch`](Self::unwatch). Look for news afterwards.
+    /// Adds a watcher, which every event raises until [`unwatch`](Self::unwatch). Look at the object afterwards.
     pub fn watch(&self, watcher: Arc<V>) {
         {
             let mut list = self.lock();
@@ -220,7 +218,7 @@ impl<S: System, V> Waiters<S, V> {
         fence(Ordering::SeqCst);
     }
 
-    /// Takes one [`watch`](Self::watch) back. The watcher is not raised any more.
+    /// Removes a watcher. It is not raised any more.
     pub fn unwatch(&self, watcher: &Arc<V>) {
         let mut list = self.lock();
         let at = list

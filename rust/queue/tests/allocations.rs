@@ -210,7 +210,7 @@ fn a_thread_that_waits_again_and_again_allocates_nothing() {
     let wait = || {
         threads.iter().for_each(|thread| waiters.enter(thread));
         waiters.leave(&threads[3]);
-        assert!(waiters.news());
+        assert!(waiters.advance());
         let mut woken = 0;
         waiters.take(|()| (), |_| woken += 1);
         assert_eq!((woken, waiters.has_any()), (9, false));

@@ -303,7 +303,7 @@ impl PipeSet {
         PipeSet::default()
     }
 
-    /// Adds a pipe; its id is never reused.
+    /// Adds a pipe. Its id is used again after 2^32 pipes in the same slot, long after the last event about it.
     pub(crate) fn insert(&mut self, pipe: Pipe, endpoint: &str, side: Side) -> PipeId {
         let entry = Entry {
             pipe,

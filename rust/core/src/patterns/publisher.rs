@@ -163,10 +163,10 @@ impl Publisher {
         table: Option<&SubscriberTable<PipeId>>,
     ) -> bool {
         let table = table.unwrap_or(&self.subscribers);
-        let below = |count: usize, most: usize| most == 0 || count <= most;
+        let within = |count: usize, most: usize| most == 0 || count <= most;
         let (topics, bytes) = table.usage_of(id);
-        let admits = below(topics.saturating_add(1), self.max_subscriptions)
-            && below(
+        let admits = within(topics.saturating_add(1), self.max_subscriptions)
+            && within(
                 bytes.saturating_add(topic.len()),
                 self.max_subscription_bytes,
             )

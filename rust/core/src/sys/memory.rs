@@ -7,9 +7,9 @@ use std::time::Duration;
 
 use rustix::time::{ClockId, clock_gettime};
 
-/// The minimum interval,
+/// The minimum interval between two operations.
 const EVERY: Duration = Duration::from_secs(1);
-/// and the maximum share of the time, as one part in this many. The larger the process, the longer the operation takes.
+/// The operations take at most one part in this many of the time. The larger the process, the longer each of them takes.
 const SHARE: u64 = 100;
 
 /// Shared by all threads of the process.

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use zeroxide::{Error, ErrorKind, Message, Result, Socket, Wait};
 
-use crate::beacon::Beacon;
+use crate::beacon::{Beacon, Received};
 use crate::event::Event;
 use crate::gossip::{Errand, Exchange, Place};
 use crate::id::NodeId;
@@ -157,11 +157,13 @@ impl State {
         }
         self.take_gossip()?;
         for _ in 0..TURN {
-            let Some((datagram, host)) = self.parts.beacon.as_ref().and_then(Beacon::receive)
-            else {
-                break;
-            };
-            self.machine.handle_beacon(&datagram, &host, Instant::now());
+            match self.parts.beacon.as_ref().map(Beacon::receive) {
+                Some(Received::Datagram(datagram, host)) => {
+                    self.machine.handle_beacon(&datagram, &host, Instant::now());
+                }
+                Some(Received::Foreign) => {}
+                Some(Received::Nothing) | None => break,
+            }
         }
         self.machine.handle_timeout(Instant::now(), has_read);
         self.carry_out()

@@ -36,6 +36,9 @@ const ACKNOWLEDGED: &str = "acknowledged";
 /// The maximum number of acknowledged rows that are not recorded.
 const UNNOTED: u64 = if cfg!(zeroxide_disk) { 8 } else { 1 << 16 };
 
+/// The maximum number of characters of an endpoint in the name of its folder.
+const READABLE: usize = 100;
+
 /// The number of bytes of a spool that are read at once.
 const READ: usize = 4 << 20;
 
@@ -359,13 +362,23 @@ fn of_io(path: PathBuf, source: io::Error) -> LogError {
     }
 }
 
-/// The folder of the rows for an endpoint.
+/// The folder of the rows for an endpoint. No two endpoints have the same one: a name in which an underscore may stand for
+/// different characters, or that is too long for a folder, ends with a checksum of the endpoint.
 fn folder_of(endpoint: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || c == '.' || c == '-';
-    endpoint
+    let readable = endpoint
         .chars()
         .map(|c| if plain(c) { c } else { '_' })
-        .collect()
+        .take(READABLE);
+    let mut folder: String = readable.collect();
+    let address = endpoint
+        .split_once("://")
+        .map_or(endpoint, |(_, address)| address);
+    let is_host_and_port = |c: char| plain(c) || matches!(c, ':' | '[' | ']');
+    if endpoint.len() > READABLE || !address.chars().all(is_host_and_port) {
+        folder += &format!("-{:08x}", crc32c::crc32c(endpoint.as_bytes()));
+    }
+    folder
 }
 
 /// The recorded offset below which all rows were acknowledged.
@@ -455,6 +468,27 @@ mod tests {
         for epoch in epochs {
             assert!((future + 1..=future + EPOCH_STEP).contains(&epoch));
         }
+    }
+
+    #[test]
+    fn each_endpoint_has_a_folder_of_its_own() {
+        let long = format!("ipc:///{}", "a".repeat(300));
+        let endpoints = [
+            "tcp://127.0.0.1:9",
+            "tcp://[::1]:9",
+            "tls+tcp://127.0.0.1:9",
+            "ipc:///run/a/b",
+            "ipc:///run/a_b",
+            "ipc://@a/b",
+            &long,
+            &format!("{long}b"),
+        ];
+        let mut folders: Vec<String> = endpoints.into_iter().map(folder_of).collect();
+        assert_eq!(folders[0], "tcp___127.0.0.1_9");
+        assert!(folders.iter().all(|folder| folder.len() < 255));
+        folders.sort();
+        folders.dedup();
+        assert_eq!(folders.len(), endpoints.len());
     }
 
     #[test]

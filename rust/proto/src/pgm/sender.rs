@@ -105,8 +105,10 @@ impl Sender {
         self.fresh.is_none()
     }
 
-    /// Takes a packet to send: [`DATA_HEAD`](super::packet::DATA_HEAD) bytes of room, then the TSDU.
+    /// Takes a packet to send: [`DATA_HEAD`](super::packet::DATA_HEAD) bytes of room, then the TSDU. There must be
+    /// [room](Self::has_room), or the packet is lost.
     pub fn push(&mut self, mut packet: Vec<u8>) {
+        debug_assert!(self.has_room(), "the packet would be lost");
         let Some(trail) = self.trail_after_push() else {
             return;
         };

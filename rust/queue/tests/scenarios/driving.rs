@@ -95,7 +95,7 @@ impl Connection {
     }
 
     fn tell(&self) {
-        if self.waiters.news() {
+        if self.waiters.advance() {
             let wake = |waiter: Waiter<Sleep>| match waiter {
                 Waiter::Thread(parker) => {
                     if let Some(on) = parker.notify() {

@@ -68,7 +68,7 @@ impl Topic {
 
     fn tell(&self) {
         self.news.fetch_add(1, Relaxed);
-        if self.waiters.news() {
+        if self.waiters.advance() {
             self.waiters.take(System::sound_bell, wake);
         }
     }

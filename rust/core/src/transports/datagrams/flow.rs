@@ -4,7 +4,7 @@ use std::collections::{BTreeSet, VecDeque};
 use std::io;
 use std::net::{IpAddr, SocketAddr, SocketAddrV6};
 use std::os::fd::{AsFd, BorrowedFd};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use socket2::Socket;
 use zeroxide_proto::datagram::{LARGEST, head, split};
@@ -21,6 +21,9 @@ use crate::transports::worker::{IoWork, Next};
 
 /// The number of batches that are sent or received before other sockets of the thread have their turn.
 const TURN: usize = 16;
+
+/// The time until datagrams are received again after the system has refused that twice in a row.
+const BACK_OFF: Duration = Duration::from_millis(10);
 
 /// See the module text.
 pub(super) struct Flow {
@@ -254,7 +257,7 @@ impl Flow {
         };
         let mut counters = Counters::default();
         let mut may_have_overrun = std::mem::take(&mut inlet.was_full);
-        let mut batches = 0;
+        let (mut batches, mut failures) = (0, 0);
         let progress = loop {
             if !inlet.deliver(&mut self.pipe, &self.port, &mut counters) {
                 inlet.was_full = true;
@@ -268,10 +271,12 @@ impl Flow {
             }
             batches += 1;
             match inlet.inbox.fill(self.socket.as_fd()) {
-                Ok(_) => {}
+                Ok(_) => failures = 0,
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => break Progress::Done,
                 // The error of a datagram that was sent before.
-                Err(_) => {}
+                Err(_) if failures == 0 => failures = 1,
+                // A socket has one such error. This one would stay, and take the whole core.
+                Err(_) => break Progress::At(now + BACK_OFF),
             }
         };
         // A buffer that one call has emptied was not full.
