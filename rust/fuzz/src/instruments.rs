@@ -13,6 +13,10 @@ use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering::
 /// The bytes that a thread may have in use at once. Beyond, there is no memory, as if the system had none.
 const LIMIT: usize = 256 << 20;
 
+/// The bytes in use from which a thread counts anew. Memory that another thread frees, such as that of a socket, still
+/// counts as in use by the one that allocated it.
+const ANEW: usize = 64 << 20;
+
 struct Counting;
 
 thread_local! {
@@ -71,6 +75,9 @@ static ALLOCATOR: Counting = Counting;
 
 /// Forgets the peak so far. Returns the bytes of this thread that are in use.
 pub fn start_measuring() -> usize {
+    if LIVE.get() > ANEW {
+        LIVE.set(0);
+    }
     PEAK.set(LIVE.get());
     LIVE.get()
 }
