@@ -33,7 +33,7 @@ use self::held::Held;
 use self::limit::InForce;
 pub use self::limit::Limit;
 use self::line::Notice;
-pub(crate) use self::line::{Line, Loan, Look};
+pub(crate) use self::line::{FdLoan, Line, Look};
 use self::losses::Losses;
 use self::runs::RunsCell;
 pub(crate) use self::weight::Inbound;

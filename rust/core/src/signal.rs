@@ -228,7 +228,7 @@ impl Signal {
 /// The calling thread while it waits for several signals at once. It enters their lists before it checks for work. It
 /// enters them again after each wait, because a wake-up removes it from the list.
 pub(crate) struct Vigil {
-    own: Arc<thread::Thread>,
+    own: Arc<thread::ThreadParker>,
 }
 
 impl Vigil {

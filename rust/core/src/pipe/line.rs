@@ -13,13 +13,13 @@ use super::{Pipe, PipeEvent};
 pub(crate) trait Line: Send + Sync {
     /// Takes over the connection and returns what to wait for. Returns `None` if the connection needs more than a
     /// reader.
-    fn take_over(&self) -> Option<Loan>;
+    fn take_over(&self) -> Option<FdLoan>;
     /// Moves what has arrived into the pipe. With `hung_up`, the caller has seen that the peer hung up. If messages
     /// came in, the loan ends, or it is paused if the wait that began at `since` was short, because the next wait is
     /// then expected soon.
-    fn look(&self, loan: Loan, hung_up: bool, since: Option<Instant>) -> Look;
+    fn look(&self, loan: FdLoan, hung_up: bool, since: Option<Instant>) -> Look;
     /// Ends a wait without a message. With `soon`, the loan is paused.
-    fn give_back(&self, loan: Loan, soon: bool);
+    fn give_back(&self, loan: FdLoan, soon: bool);
     /// Returns the connection to the I/O thread if no thread waits.
     fn release(&self);
     /// Like [`release`](Self::release), but first moves what has arrived into the pipe. Returns true if it looked.
@@ -28,7 +28,7 @@ pub(crate) trait Line: Send + Sync {
 
 /// The right of one thread to wait for a connection's descriptor. It may outlive the connection.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Loan {
+pub(crate) struct FdLoan {
     pub(crate) fd: RawFd,
     pub(crate) loan: loan::Loan,
 }

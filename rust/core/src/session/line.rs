@@ -17,13 +17,13 @@ use super::sides::{Inlet, InletEvent, Outlet};
 use super::traffic::Input;
 use super::{Connection, Link, Session, State};
 use crate::pace::{READ_BUDGET, READ_ONCE, is_soon};
-use crate::pipe::{Line, Loan, Look, Pipe};
+use crate::pipe::{FdLoan, Line, Look, Pipe};
 use crate::reactor::Token;
 use crate::sys::clock;
 use crate::sys::sync::{MutexGuard, TryLockError};
 
 impl Line for Session {
-    fn take_over(&self) -> Option<Loan> {
+    fn take_over(&self) -> Option<FdLoan> {
         if let Some(loan) = self.lending.resume() {
             // If the connection has more to do than to read by now, the first look reports it.
             return Some(of_loan(loan));
@@ -65,7 +65,7 @@ impl Line for Session {
         self.lending.lend(tag).map(of_loan)
     }
 
-    fn look(&self, loan: Loan, hung_up: bool, since: Option<Instant>) -> Look {
+    fn look(&self, loan: FdLoan, hung_up: bool, since: Option<Instant>) -> Look {
         let mut state = self.lock();
         if let Some(pipe) = &mut state.pipe {
             pipe.keep_notice();
@@ -93,7 +93,7 @@ impl Line for Session {
         Look::Elsewhere
     }
 
-    fn give_back(&self, loan: Loan, soon: bool) {
+    fn give_back(&self, loan: FdLoan, soon: bool) {
         let state = self.lock();
         if self.lending.is_held(loan.loan) {
             self.end_wait(state, soon, clock::now());
@@ -263,7 +263,7 @@ impl Session {
         result.ok()
     }
 
-    fn look_at(&self, state: &mut State, loan: Loan, hung_up: bool, now: Instant) -> Look {
+    fn look_at(&self, state: &mut State, loan: FdLoan, hung_up: bool, now: Instant) -> Look {
         let Link::Up(up) = &mut state.link else {
             return Look::Elsewhere;
         };
@@ -296,8 +296,8 @@ impl Session {
     }
 }
 
-fn of_loan(loan: loan::Loan) -> Loan {
-    Loan {
+fn of_loan(loan: loan::Loan) -> FdLoan {
+    FdLoan {
         // The descriptor that was given to `lend`.
         fd: RawFd::try_from(loan.tag()).unwrap_or(-1),
         loan,

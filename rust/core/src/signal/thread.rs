@@ -13,7 +13,7 @@ use crate::sys::wake_fd::WakeFd;
 use crate::sys::{fork, word};
 
 /// A thread that can wait for sockets.
-pub(super) type Thread = Parker<Sleep>;
+pub(super) type ThreadParker = Parker<Sleep>;
 
 /// How a thread sleeps.
 pub(super) struct Sleep {
@@ -57,14 +57,14 @@ impl Sleep {
 }
 
 thread_local! {
-    static OWN: RefCell<Option<Arc<Thread>>> = const { RefCell::new(None) };
+    static OWN: RefCell<Option<Arc<ThreadParker>>> = const { RefCell::new(None) };
 
     /// Collects this thread's wake-ups while it runs `deferring_wakes`.
     static DEFERRED: RefCell<Option<Vec<Wake>>> = const { RefCell::new(None) };
 }
 
 /// Returns the calling thread's parker, which is created when the thread first waits.
-pub(super) fn own() -> Arc<Thread> {
+pub(super) fn own() -> Arc<ThreadParker> {
     let generation = fork::generation();
     let fresh = || {
         Arc::new(Parker::new(Sleep {
@@ -86,7 +86,7 @@ pub(super) fn own() -> Arc<Thread> {
 
 /// A thread that was notified and may be asleep.
 struct Wake {
-    thread: Arc<Thread>,
+    thread: Arc<ThreadParker>,
     on: On,
 }
 
@@ -97,7 +97,7 @@ impl Drop for Wake {
 }
 
 /// Wakes a thread that was taken off a list, or leaves the wake-up to the caller of [`deferring_wakes`].
-pub(super) fn wake(thread: Arc<Thread>) {
+pub(super) fn wake(thread: Arc<ThreadParker>) {
     let Some(on) = thread.notify() else { return };
     let wake = Wake { thread, on };
     // A thread that ends may drop its sockets after its thread-local variables are gone. The closure is then dropped,

@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use super::core::{Core, State};
 use crate::pace::is_soon;
-use crate::pipe::{Line, Loan, Look, PipeId};
+use crate::pipe::{FdLoan, Line, Look, PipeId};
 use crate::signal::{Beside, Woken};
 use crate::sys::clock;
 
@@ -124,7 +124,7 @@ impl Core {
     fn drive(
         &self,
         line: &dyn Line,
-        loan: Loan,
+        loan: FdLoan,
         spins: bool,
         ticket: u32,
         start: Instant,

@@ -189,7 +189,7 @@ impl Rig {
     }
 
     /// Takes the connection over when the I/O thread has nothing more to do for it.
-    fn loan(&self) -> Loan {
+    fn loan(&self) -> FdLoan {
         let patience = Instant::now() + PATIENCE;
         loop {
             if let Some(loan) = self.session.take_over() {
@@ -240,7 +240,7 @@ impl Rig {
 }
 
 /// Waits until something has arrived at a descriptor.
-fn arrival(loan: Loan) {
+fn arrival(loan: FdLoan) {
     let wanted = Ready {
         readable: true,
         ..Ready::default()

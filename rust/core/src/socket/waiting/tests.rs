@@ -53,13 +53,13 @@ impl Fake {
 }
 
 impl Line for Fake {
-    fn take_over(&self) -> Option<Loan> {
+    fn take_over(&self) -> Option<FdLoan> {
         let fd = self.fd.as_fd().as_raw_fd();
         let loan = Lending::new().lend(1)?;
-        Some(Loan { fd, loan })
+        Some(FdLoan { fd, loan })
     }
 
-    fn look(&self, _: Loan, _: bool, since: Option<Instant>) -> Look {
+    fn look(&self, _: FdLoan, _: bool, since: Option<Instant>) -> Look {
         match (self.look)() {
             Look::CameIn { .. } => {
                 let paused = since.is_some();
@@ -71,7 +71,7 @@ impl Line for Fake {
         }
     }
 
-    fn give_back(&self, _: Loan, soon: bool) {
+    fn give_back(&self, _: FdLoan, soon: bool) {
         self.given_back.lock().unwrap().push(soon);
         (self.on_give_back)();
     }
