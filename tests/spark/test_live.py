@@ -1,7 +1,9 @@
 """The live reader as plain Python: real sockets, no JVM."""
 
 import os
+import tempfile
 import time
+import uuid
 from itertools import pairwise
 
 import pytest
@@ -229,13 +231,67 @@ def test_a_partition_is_read_once(bound, background):
         list(reader.read(partition))
 
 
-def test_claims_are_forgotten_after_a_day(monkeypatch, tmp_path):
-    monkeypatch.setattr(claims, "_folder", lambda: tmp_path)
-    assert claims.claim("a")
-    assert not claims.claim("a")
-    os.utime(tmp_path / "a", (0, 0))
-    assert claims.claim("b")
-    assert [file.name for file in tmp_path.iterdir()] == ["b"]
+def claim_name(number):
+    return f"{uuid.UUID(int=number).hex}-0-None"
+
+
+@pytest.fixture
+def claimed(monkeypatch, tmp_path):
+    """The folder of claims, which does not exist yet."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    return tmp_path / f"zeroxide-live-{os.getuid()}"
+
+
+def test_claims_are_forgotten_after_a_day(claimed):
+    assert claims.claim(claim_name(1))
+    assert not claims.claim(claim_name(1))
+    os.utime(claimed / claim_name(1), (0, 0))
+    assert claims.claim(claim_name(2))
+    assert [file.name for file in claimed.iterdir()] == [claim_name(2)]
+
+
+def test_only_claims_are_forgotten(claimed):
+    assert claims.claim(claim_name(1))
+    (claimed / "notes").write_text("mine")
+    (claimed / claim_name(2)).mkdir()
+    (claimed / claim_name(3)).symlink_to(claimed / "notes")
+    for file in claimed.iterdir():
+        os.utime(file, (0, 0), follow_symlinks=False)
+    assert claims.claim(claim_name(4))
+    left = {file.name for file in claimed.iterdir()}
+    assert left == {"notes", *map(claim_name, (2, 3, 4))}
+
+
+def test_a_folder_of_claims_that_others_could_change_is_refused(claimed, monkeypatch, tmp_path):
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    (elsewhere / claim_name(1)).touch()
+    os.utime(elsewhere / claim_name(1), (0, 0))
+
+    claimed.symlink_to(elsewhere)
+    with pytest.raises(PermissionError, match=f"{claimed} is not a folder: remove it, or set TMPDIR"):
+        claims.claim(claim_name(2))
+    assert [file.name for file in elsewhere.iterdir()] == [claim_name(1)]
+
+    claimed.unlink()
+    claimed.touch()
+    with pytest.raises(PermissionError, match="is not a folder"):
+        claims.claim(claim_name(2))
+
+    claimed.unlink()
+    claimed.mkdir()
+    for mode in (0o720, 0o702):
+        claimed.chmod(mode)
+        with pytest.raises(PermissionError, match="can be changed by other users"):
+            claims.claim(claim_name(2))
+    claimed.chmod(0o755)
+    assert claims.claim(claim_name(2))
+
+    stranger = os.getuid() + 1
+    (tmp_path / f"zeroxide-live-{stranger}").mkdir()
+    monkeypatch.setattr(os, "getuid", lambda: stranger)
+    with pytest.raises(PermissionError, match="belongs to another user"):
+        claims.claim(claim_name(2))
 
 
 def test_stream_reads_name_the_option_they_need():
