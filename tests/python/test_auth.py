@@ -253,6 +253,58 @@ def test_a_failure_is_also_a_reply(ask, authenticator):
     assert ask(authenticator, b"CURVE", bytes(32)) == (b"500", b"Internal error", b"")
 
 
+@pytest.mark.zeroxide_only
+@pytest.mark.parametrize("user_id", [None, 7, ["alice"]])
+def test_a_user_id_is_text_or_bytes(auth, context, ask, caplog, user_id):
+    class Names(auth.Authenticator):
+        def curve_user_id(self, client_public_key):
+            return user_id
+
+    guard = Names(context)
+    guard.configure_curve(location=auth.CURVE_ALLOW_ANY)
+    assert ask(guard, b"CURVE", bytes(32)) == (b"500", b"Internal error", b"")
+    assert "curve_user_id returns a str or bytes, not " in caplog.text
+
+
+@pytest.mark.zeroxide_only
+def test_user_ids_of_a_replaced_method(auth, context, ask):
+    class Names(auth.Authenticator):
+        def curve_user_id(self, client_public_key):
+            return names.pop()
+
+    guard = Names(context)
+    guard.configure_curve(location=auth.CURVE_ALLOW_ANY)
+    names = [b"\xff", "\u00e9"]
+    assert ask(guard, b"CURVE", bytes(32)) == (b"200", b"OK", "\u00e9".encode())
+    assert ask(guard, b"CURVE", bytes(32)) == (b"200", b"OK", b"\xff")
+
+
+@pytest.mark.parametrize("reason", [b"", None, "not today"])
+@pytest.mark.zeroxide_only
+def test_a_replaced_method_that_refuses_without_a_reason(auth, context, ask, reason):
+    class Refuses(auth.Authenticator):
+        def _authenticate_plain(self, domain, username, password):
+            return False, reason
+
+        async def _authenticate_curve(self, domain, client_key):
+            return False, reason
+
+    texts = {b"": (b"400", b"NO ACCESS"), None: (b"500", b"Internal error")}
+    expected = *texts.get(reason, (b"400", b"not today")), b""
+    assert ask(Refuses(context), b"PLAIN", b"bob", b"1") == expected
+    assert ask(Refuses(context), b"CURVE", bytes(32)) == expected
+
+
+@pytest.mark.zeroxide_only
+def test_a_cancelled_callback_is_also_a_failure(ask, authenticator):
+    class Provider:
+        async def callback(self, domain, key):
+            raise asyncio.CancelledError
+
+    authenticator.configure_curve_callback(domain="*", credentials_provider=Provider())
+    assert ask(authenticator, b"CURVE", bytes(32)) == (b"500", b"Internal error", b"")
+
+
 # ---- at work --------------------------------------------------------------------------
 
 
@@ -381,6 +433,52 @@ def test_a_handler_can_be_replaced(zmq, auth, context):
         assert passes(zmq, context, {"zap_domain": b"x"}, {})["User-Id"] == "anonymous"
         guard.stop()
         guard.stop()
+
+
+@pytest.fixture
+def curve_passes(zmq, context):
+    """Connects a client to a server with CURVE; returns the first message, or None."""
+    public, secret = zmq.curve_keypair()
+    server = {"curve_server": True, "curve_secretkey": secret}
+    client = {"curve_publickey": public, "curve_secretkey": secret, "curve_serverkey": public}
+    return lambda: passes(zmq, context, server, client)
+
+
+@pytest.mark.zeroxide_only
+def test_a_strange_user_id_does_not_end_the_handler(auth, running, curve_passes, monkeypatch):
+    running.configure_curve(location=auth.CURVE_ALLOW_ANY)
+    with monkeypatch.context() as patch:
+        patch.setattr(running, "curve_user_id", lambda key: None)
+        assert curve_passes() is None
+    assert curve_passes().bytes == b"hello"
+
+
+@pytest.mark.zeroxide_only
+def test_a_replaced_handler_that_fails_does_not_end_the_loop(
+    auth, running, curve_passes, monkeypatch
+):
+    async def fail(msg):
+        raise LookupError("the database is down")
+
+    running.configure_curve(location=auth.CURVE_ALLOW_ANY)
+    with monkeypatch.context() as patch:
+        patch.setattr(running, "handle_zap_message", fail)
+        assert curve_passes() is None
+    assert curve_passes().bytes == b"hello"
+
+
+@pytest.mark.zeroxide_only
+def test_a_logger_that_fails_does_not_end_the_handler(auth, running, curve_passes, monkeypatch):
+    class Log:
+        def debug(self, *args):
+            """Does nothing; the logger has no other method."""
+
+    running.configure_curve(location=auth.CURVE_ALLOW_ANY)
+    monkeypatch.setattr(running, "log", Log())
+    with monkeypatch.context() as patch:
+        patch.setattr(running, "curve_user_id", lambda key: None)
+        assert curve_passes() is None
+    assert curve_passes().bytes == b"hello"
 
 
 @pytest.mark.zeroxide_only

@@ -78,7 +78,7 @@ class AsyncioAuthenticator(Authenticator):
         try:
             while True:
                 request = await requests.recv_multipart()
-                await self.handle_zap_message(request)
+                await self._answer(request)
         except ZMQError as error:
             if error.errno not in (ENOTSOCK, ETERM):
                 raise

@@ -5,6 +5,7 @@ import inspect
 import logging
 import os
 from collections.abc import Awaitable, Mapping
+from contextlib import suppress
 from typing import Any, Protocol
 
 from .. import Context, Socket, _checks, _native, constants, strerror
@@ -356,18 +357,45 @@ class Authenticator:
             raise TypeError(f"msg takes a list of bytes, not {_checks.shown(msg)}")
         if self.zap_socket is None:
             raise RuntimeError("this authenticator is not started; call start() first")
+        # A peer that did not number its request does not understand the answer; later requests get theirs.
+        request_id = msg[1] if len(msg) > 1 else b""
+        try:
+            status, reason, user_id = await self._decide(msg)
+        except BaseException as error:
+            if not (isinstance(error, Exception | SystemExit) or _is_of_callback(error)):
+                raise
+            # There must be an answer, because this peer and all later ones wait.
+            self._send_zap_reply(request_id, b"500", b"Internal error", "")
+            address = msg[3].decode("utf-8", "replace") if len(msg) > 3 else "an unknown address"
+            self.log.exception("the question about %s cannot be answered", address)
+            if isinstance(error, SystemExit):
+                raise
+            return
+        self._send_zap_reply(request_id, status, reason, user_id)
+
+    async def _answer(self, request: list[bytes]) -> None:
+        """Handles a request. A replaced method or a logger that fails does not end the caller's loop."""
+        try:
+            await self.handle_zap_message(request)
+        except Exception as error:
+            if isinstance(error, ZMQError) and error.errno in (Errno.ENOTSOCK, Errno.ETERM):
+                return  # if the socket is closed, the next call to receive raises this, too
+            # This raises EFSM if the request was answered before.
+            with suppress(Exception):
+                self._send_zap_reply(b"".join(request[1:2]), b"500", b"Internal error", "")
+            with suppress(Exception):
+                self.log.exception("a request to the authenticator failed")
+
+    async def _decide(self, msg: list[bytes]) -> tuple[bytes, bytes, bytes]:
+        """Returns the status, the reason and the User-Id of the answer to a request."""
         if len(msg) < 6:
             self.log.error("Invalid ZAP message, not enough frames: %r", msg)
-            # A peer that did not number its request does not understand the answer; later requests get theirs.
-            request_id = msg[1] if len(msg) > 1 else b""
-            self._send_zap_reply(request_id, b"400", b"Not enough frames", "")
-            return
+            return b"400", b"Not enough frames", b""
         version, request_id, domain_, address_, identity, mechanism = msg[:6]
         credentials = msg[6:]
         if version != VERSION:
             self.log.error("Invalid ZAP version: %r", version)
-            self._send_zap_reply(request_id, b"400", b"Invalid version", "")
-            return
+            return b"400", b"Invalid version", b""
         domain = domain_.decode(self.encoding, "replace")
         address = address_.decode(self.encoding, "replace")
         self.log.debug(
@@ -379,22 +407,20 @@ class Authenticator:
             identity,
             mechanism,
         )
-        try:
-            reason = self._check_address(address)
-            user_id = "anonymous"
-            if not reason:
-                reason, user_id = await self._authenticate(domain, mechanism, credentials)
-        except (Exception, SystemExit) as error:
-            # There must be an answer, because this peer and all later ones wait.
-            self.log.exception("the question about %s cannot be answered", address)
-            self._send_zap_reply(request_id, b"500", b"Internal error", "")
-            if isinstance(error, SystemExit):
-                raise
-            return
+        if reason := self._check_address(address):
+            return b"400", reason, b""
+        reason, user_id = await self._authenticate(domain, mechanism, credentials)
         if reason:
-            self._send_zap_reply(request_id, b"400", reason, "")
-        else:
-            self._send_zap_reply(request_id, b"200", b"OK", user_id)
+            return b"400", reason, b""
+        return b"200", b"OK", self._encoded("curve_user_id", user_id)
+
+    def _encoded(self, method: str, text: Any) -> bytes:
+        """Returns what a method, which may be a replacement, has returned, in the form in which it is sent."""
+        if isinstance(text, str):
+            return text.encode(self.encoding, "replace")
+        if not isinstance(text, bytes):
+            raise TypeError(f"{method} returns a str or bytes, not {_checks.shown(text)}")
+        return text
 
     def _check_address(self, address: str) -> bytes:
         """The reason why an address is rejected; empty if it is accepted."""
@@ -412,7 +438,7 @@ class Authenticator:
 
     async def _authenticate(
         self, domain: str, mechanism: bytes, credentials: list[bytes]
-    ) -> tuple[bytes, str]:
+    ) -> tuple[bytes, str | bytes]:
         """The reason why a peer is rejected, empty if it is accepted, and its User-Id."""
         name = mechanism.decode("ascii", "replace")
         expected = {"NULL": 0, "PLAIN": 2, "CURVE": 1, "GSSAPI": 1}.get(name)
@@ -428,17 +454,23 @@ class Authenticator:
         if name == "PLAIN":
             user, password = (part.decode(self.encoding, "replace") for part in credentials)
             allowed, reason = self._authenticate_plain(domain, user, password)
-            return (b"" if allowed else reason), user
+            return self._verdict("_authenticate_plain", allowed, reason), user
         if name == "CURVE":
             key = credentials[0]
             if len(key) != 32:
                 self.log.error("Invalid CURVE credentials: a key of %d bytes", len(key))
                 return b"Invalid credentials", ""
             allowed, reason = await self._authenticate_curve(domain, key)
-            return (b"", self.curve_user_id(key)) if allowed else (reason, "")
+            refusal = self._verdict("_authenticate_curve", allowed, reason)
+            return refusal, "" if refusal else self.curve_user_id(key)
         principal = credentials[0]
         allowed, reason = self._authenticate_gssapi(domain, principal)
-        return (b"" if allowed else reason), principal.decode(self.encoding, "replace")
+        refusal = self._verdict("_authenticate_gssapi", allowed, reason)
+        return refusal, principal.decode(self.encoding, "replace")
+
+    def _verdict(self, method: str, allowed: object, reason: Any) -> bytes:
+        """Returns the reason why a peer is rejected, which is never empty; empty if it is accepted."""
+        return b"" if allowed else self._encoded(method, reason) or b"NO ACCESS"
 
     def _authenticate_plain(self, domain: str, username: str, password: str) -> tuple[bool, bytes]:
         """Returns whether the password is right, and the reason if not."""
@@ -489,12 +521,19 @@ class Authenticator:
         request_id: bytes,
         status_code: bytes,
         status_text: bytes,
-        user_id: str = "anonymous",
+        user_id: str | bytes = "anonymous",
     ) -> None:
         """Answers the request with the number `request_id`."""
         user = user_id if status_code == b"200" else ""
-        # A replaced `curve_user_id` may return bytes.
         name = user.encode(self.encoding, "replace") if isinstance(user, str) else user
-        self.log.debug("ZAP reply code=%r text=%r", status_code, status_text)
         reply = [VERSION, request_id, status_code, status_text, name, b""]
         self.zap_socket.send_multipart(reply)
+        self.log.debug("ZAP reply code=%r text=%r", status_code, status_text)
+
+
+def _is_of_callback(error: BaseException) -> bool:
+    """Returns whether what a callback waited for was cancelled, and not the task that handles the request."""
+    import asyncio
+
+    task = asyncio.current_task()
+    return isinstance(error, asyncio.CancelledError) and (task is None or not task.cancelling())

@@ -98,7 +98,7 @@ class AuthenticationThread(Thread):
                     request = self._requests.recv_multipart()
                     # A provider that calls sys.exit() would end this thread only, and without a word.
                     with suppress(SystemExit):
-                        runner.run(self.authenticator.handle_zap_message(request))
+                        runner.run(self.authenticator._answer(request))
             except ZMQError as error:
                 if error.errno not in (ENOTSOCK, ETERM):
                     raise
