@@ -1,6 +1,7 @@
 """Certificates, and authenticators at work."""
 
 import asyncio
+import errno
 import importlib
 import itertools
 import os
@@ -530,6 +531,22 @@ def test_a_start_that_fails_leaves_nothing(zmq, auth, context, monkeypatch):
         patch.setattr(auth.thread.AuthenticationThread, "start", start)
         guard.start()
     assert guard.pipe is guard.thread is None
+    guard.start()
+    assert guard.is_alive()
+    guard.stop()
+
+
+@pytest.mark.zeroxide_only
+def test_a_thread_that_cannot_begin_raises(zmq, auth, context, monkeypatch):
+    def fail():
+        raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+
+    guard = auth.thread.ThreadAuthenticator(context)
+    with monkeypatch.context() as patch:
+        patch.setattr("asyncio.events.new_event_loop", fail)
+        with pytest.raises(OSError, match="Too many open files"):
+            guard.start()
+    assert guard.pipe is guard.thread is guard.zap_socket is None
     guard.start()
     assert guard.is_alive()
     guard.stop()

@@ -1,6 +1,7 @@
 """A collector over HTTP, and malicious or slow clients."""
 
 import contextlib
+import errno
 import json
 import os
 import re
@@ -11,7 +12,7 @@ import time
 from urllib.parse import quote
 
 import pytest
-from support import PATIENCE, eventually
+from support import PATIENCE, Background, eventually
 
 pytestmark = pytest.mark.zeroxide_only
 
@@ -216,6 +217,21 @@ def test_a_token_is_required_for_every_read_and_write(directory):
             assert served.ask(method, path, **fields)[0] == 200, path
         assert served.ask("GET", "/health") == (200, b'{"state": "fine", "reason": ""}\n')
         assert served.ask("GET", "/live")[0] == 200
+
+
+def test_a_server_that_cannot_begin_raises(directory, monkeypatch):
+    def fail():
+        raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+
+    with collectors.Collector(directory / "log") as collector:
+        server = http.HttpServer(collector, ("127.0.0.1", 0))
+        address = server._socket.getsockname()
+        with monkeypatch.context() as patch:
+            patch.setattr("asyncio.events.new_event_loop", fail)
+            with pytest.raises(OSError, match="Too many open files"):
+                Background(server.start).result()
+        with pytest.raises(ConnectionRefusedError):
+            socket.create_connection(address, timeout=PATIENCE)
 
 
 def test_a_public_address_needs_a_token_or_an_option(directory):

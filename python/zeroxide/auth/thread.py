@@ -45,7 +45,7 @@ class AuthenticationThread(Thread):
     pipe: "Socket[Any] | None"
     """The thread's end of `ThreadAuthenticator.pipe`; None once the thread has ended."""
     started: Event
-    """Set once the thread answers requests."""
+    """Set once the thread answers requests, or cannot begin to."""
     log: Any
     """The logger of the authenticator."""
 
@@ -61,6 +61,7 @@ class AuthenticationThread(Thread):
         self.log = authenticator.log
         self.pipe = pipe
         self.started = Event()
+        self._failure: Exception | None = None
         self._requests = authenticator.zap_socket
         self._commands = pipe
         self._poller: Poller[Any] = Poller()
@@ -85,7 +86,12 @@ class AuthenticationThread(Thread):
         """Answers requests until the socket is closed, or ``TERMINATE`` arrives."""
         try:
             self._answer()
+        except Exception as error:
+            if self.started.is_set():
+                raise
+            self._failure = error
         finally:
+            self.started.set()
             if self._commands is not None:
                 self._commands.close()
             self.pipe = None
@@ -165,6 +171,7 @@ class ThreadAuthenticator(Authenticator):
 
         Raises:
             ZMQError: ``EADDRINUSE`` if the context has an authenticator already.
+            OSError: The system has no descriptors or no memory left.
         """
         super().start()
         opened: list[Socket[Any]] = []
@@ -177,6 +184,9 @@ class ThreadAuthenticator(Authenticator):
             theirs.connect(self.pipe_endpoint)
             thread = AuthenticationThread(self, theirs)
             thread.start()
+            thread.started.wait()
+            if thread._failure is not None:
+                raise thread._failure
         except BaseException:
             for socket in opened:
                 socket.close()

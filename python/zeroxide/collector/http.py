@@ -141,6 +141,7 @@ class HttpServer:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._over: asyncio.Event | None = None
         self._began = threading.Event()
+        self._failure: Exception | None = None
         self._thread = threading.Thread(target=self._run, name="collector-http", daemon=True)
 
     @property
@@ -150,9 +151,16 @@ class HttpServer:
         return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
     def start(self) -> None:
-        """Begins to serve."""
+        """Begins to serve.
+
+        Raises:
+            OSError: The system has no descriptors or no memory left.
+        """
         self._thread.start()
         self._began.wait()
+        if self._failure is not None:
+            self.close()
+            raise self._failure
 
     def close(self) -> None:
         """Stops serving. Clients that wait for an answer see the connection end."""
@@ -165,13 +173,21 @@ class HttpServer:
     # ---- connections -----------------------------------------------------------------------
 
     def _run(self) -> None:
-        # A thread of its own, so that requests for counters do not wait for rows to be appended.
-        with (
-            ThreadPoolExecutor(_APPENDING) as self._writers,
-            ThreadPoolExecutor(1) as self._askers,
-            ThreadPoolExecutor(1) as self._readers,
-        ):
-            asyncio.run(self._serve())
+        try:
+            # A thread of its own, so that requests for counters do not wait for rows to be appended.
+            with (
+                ThreadPoolExecutor(_APPENDING) as self._writers,
+                ThreadPoolExecutor(1) as self._askers,
+                ThreadPoolExecutor(1) as self._readers,
+                asyncio.Runner() as runner,
+            ):
+                runner.run(self._serve())
+        except Exception as error:
+            if self._began.is_set():
+                raise
+            self._failure = error
+        finally:
+            self._began.set()
 
     async def _serve(self) -> None:
         self._loop, self._over = asyncio.get_running_loop(), asyncio.Event()
