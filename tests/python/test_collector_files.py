@@ -421,6 +421,50 @@ def test_an_original_stays_until_its_copy_is_synced(tmp_path, monkeypatch, what)
     assert not list(archive.glob("*.part"))
 
 
+def test_a_folder_that_could_not_be_synced_is_synced_by_the_next_attempt(
+    written, folder, tmp_path, monkeypatch
+):
+    from zeroxide.pipeline import archive_segments
+
+    archive, known = str(tmp_path / "archive"), set()
+    sealed = sorted(path.name for path in folder.glob("*.zlog"))[:-1]
+    last = sealed[-1]
+    os.rename(folder / last, tmp_path / last)
+    filesystem = subtree(tmp_path)
+    assert archive_segments(folder, filesystem, "archive", synced=known) == sealed[:-1]
+    os.rename(tmp_path / last, folder / last)
+    broken = [True]
+    done = failing(monkeypatch, lambda path: path == archive and broken[0])
+    with pytest.raises(OSError, match="the disk is gone"):
+        archive_segments(folder, filesystem, "archive", synced=known)
+    assert last not in known
+    broken[0] = False
+    archive_segments(folder, filesystem, "archive", synced=known)
+    assert archive in done
+    assert last in known
+
+
+def test_a_folder_above_the_archive_is_synced_only_if_the_archive_was_made(
+    written, folder, tmp_path, monkeypatch
+):
+    """It may be one that this user can enter, but not open."""
+    from zeroxide.pipeline import archive_segments
+
+    above = tmp_path / "above"
+    filesystem = subtree(above)
+    broken = [True]
+    done = failing(monkeypatch, lambda path: path == str(above) and broken[0])
+    with pytest.raises(OSError, match="the disk is gone"):
+        archive_segments(folder, filesystem, "archive")
+    broken[0] = False
+    assert archive_segments(folder, filesystem, "archive")
+    assert {str(tmp_path), str(above), str(above / "archive")} <= set(done)
+    shutil.rmtree(above / "archive")
+    (above / "archive").mkdir()
+    broken[0] = True
+    assert archive_segments(folder, filesystem, "archive")
+
+
 def test_a_collector_starts_while_its_archive_is_unavailable(tmp_path, monkeypatch):
     from zeroxide.pipeline import Client, Collector
     from zeroxide.pipeline import _archive as archive

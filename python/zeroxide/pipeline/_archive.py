@@ -69,7 +69,7 @@ def archive_segments(
     synced = set() if synced is None else synced
     if (local := _local(filesystem, path)) is not None:
         # The same mode as for the log itself. To let other users read the archive, create its folder for them.
-        os.makedirs(local, mode=0o700, exist_ok=True)
+        _make_folder(local, 0o700)
     filesystem.create_dir(path, recursive=True)
     listed = filesystem.get_file_info(FileSelector(path))
     there = {entry.base_name: entry.size for entry in listed}
@@ -84,15 +84,37 @@ def archive_segments(
             if there.get(name, -1) >= size and _is_synced(filesystem, f"{path}/{name}", synced):
                 continue
             segment = Segment(LocalFileSystem(), local, size, int(name.removesuffix(SEGMENT)))
+            # The next attempt syncs the folder, too, if this one does not get there.
+            synced.discard(path)
             _copy(segment, filesystem, f"{path}/{name}")
         except FileNotFoundError:
             continue  # retention has already removed it
-        synced.add(name)
         copied.append(name)
-    if copied or path not in synced:
+    if path not in synced:
         _sync_folder(filesystem, path)
-        synced.add(path)
+        synced.update((path, *copied))
     return copied
+
+
+def _make_folder(path: str, mode: int) -> None:
+    """Makes a folder, and those above it, so that they outlast a crash of the machine."""
+    if os.path.isdir(path):
+        return
+    above = os.path.dirname(os.path.abspath(path))
+    _make_folder(above, 0o777)
+    try:
+        os.mkdir(path, mode)
+    except FileExistsError:
+        if not os.path.isdir(path):
+            raise
+        return
+    try:
+        _fsync(above)
+    except OSError:
+        # The next attempt makes it again, and syncs the folder above again.
+        with contextlib.suppress(OSError):
+            os.rmdir(path)
+        raise
 
 
 def _check_same_log(
@@ -191,7 +213,9 @@ def _sync_folder(filesystem: "FileSystem", path: str) -> None:
     local = _local(filesystem, path)
     if local is not None:
         _fsync(local)
-        _fsync(os.path.dirname(os.path.abspath(local)))
+        # Needed only if another process has just made the folder. The one above may be one that this user cannot list.
+        with contextlib.suppress(OSError):
+            _fsync(os.path.dirname(os.path.abspath(local)))
 
 
 def _local(filesystem: "FileSystem", path: str) -> str | None:
