@@ -413,6 +413,31 @@ def test_many_bodies_at_once_take_bounded_memory(served):
     assert served.values()[-1] == b"row"
 
 
+@pytest.mark.parametrize("ends", ["Connection: close", "the client's side"])
+def test_a_slow_client_gets_all_of_an_answer(served, monkeypatch, ends):
+    client = collectors.Client(served.collector.endpoint, timeout_s=PATIENCE)
+    for number in range(400):
+        client.commit(f"{number:04}" + "g" * 240, 0)
+
+    async def let_go(connection):
+        """Does not wait, as if the client had sent nothing for a second."""
+
+    monkeypatch.setattr("zeroxide.collector.connection.Connection._let_go", let_go)
+    # Connections inherit it, so that the kernel has no room for the answer.
+    served.server._socket.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4096)
+    field = f"{ends}\r\n" if ends.startswith("Connection") else ""
+    with socket.socket() as reader:
+        reader.settimeout(PATIENCE)
+        reader.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        reader.connect(served.address)
+        reader.sendall(f"GET /stats HTTP/1.1\r\nHost: 127.0.0.1\r\n{field}\r\n".encode())
+        if not field:
+            reader.shutdown(socket.SHUT_WR)
+        answer = b"".join(iter(lambda: reader.recv(65536), b""))
+    head, _, body = answer.partition(b"\r\n\r\n")
+    assert len(body) == int(re.search(rb"Content-Length: (\d+)", head)[1]) > 100_000
+
+
 def test_clients_that_do_not_read_take_bounded_memory(served):
     client = collectors.Client(served.collector.endpoint, timeout_s=PATIENCE)
     for number in range(1000):

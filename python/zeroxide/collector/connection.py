@@ -59,6 +59,8 @@ class Connection:
         self._server = server
         self._reader = reader
         self._writer = writer
+        # drain() waits until the kernel has everything, because `abort` discards the rest, and the kernel does not.
+        writer.transport.set_write_buffer_limits(0)
         self._request: Request | None = None
         # The number of bytes of the request's body that have not been read.
         self._left = 0
