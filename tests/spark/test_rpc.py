@@ -1,7 +1,10 @@
 """Calls to services: the engine and the service without Spark, then both with it."""
 
+import threading
+from asyncio import CancelledError
 from concurrent.futures import ThreadPoolExecutor
 from itertools import islice
+from types import SimpleNamespace
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -113,6 +116,69 @@ def test_an_exception_of_the_function_reaches_the_caller(service):
         list(calls(started).make(bodies(10)))
     # The service continues.
     assert list(calls(started).make(bodies(3))) == [b"0", b"1", b"2"]
+
+
+@pytest.mark.parametrize("error", [SystemExit(3), CancelledError(), LookupError("\ud800")])
+def test_no_exception_ends_the_service(service, error):
+    def fails(body):
+        if body == b"0":
+            raise error
+        return body
+
+    started = service(fails)
+    with pytest.raises(RpcError, match=type(error).__name__):
+        list(calls(started, timeout_s=5.0, retries=0).make(bodies(1)))
+    assert list(calls(started).make(iter([b"1"]))) == [b"1"]
+
+
+def test_a_caller_that_leaves_does_not_end_the_service(context, service):
+    """The option makes the reply an error."""
+    caller, gone = context.socket(zmq.DEALER), threading.Event()
+
+    def leaves(body):
+        if body == b"first":
+            caller.close(linger=0)
+            assert monitor.poll(60_000)
+            gone.set()
+        return body
+
+    started = service(leaves, options={"router_mandatory": "1"})
+    monitor = started._router.get_monitor_socket(zmq.EVENT_DISCONNECTED)
+    caller.connect(started.endpoint)
+    caller.send_multipart([b"", b"first"])
+    assert gone.wait(60)
+    assert list(calls(started).make(bodies(3))) == list(bodies(3))
+
+
+def test_a_service_that_fails_says_so(service, monkeypatch):
+    started = service(upper, threads=2)
+
+    def fail(message):
+        raise zmq.ZMQError(zmq.ENOBUFS)
+
+    broken = SimpleNamespace(
+        recv_multipart=lambda: [b"caller", b"", b"request"], send_multipart=fail
+    )
+    monkeypatch.setattr(started, "_router", broken)
+    with pytest.raises(zmq.ZMQError, match="No buffer space available"):
+        started.wait()
+    monkeypatch.undo()
+    started.close()
+
+
+def test_a_service_whose_threads_cannot_start_leaves_nothing(monkeypatch):
+    begun = []
+
+    def start(thread, real=threading.Thread.start):
+        if begun:
+            raise RuntimeError("can't start new thread")
+        begun.append(thread)
+        real(thread)
+
+    monkeypatch.setattr(threading.Thread, "start", start)
+    with pytest.raises(RuntimeError, match="can't start new thread"):
+        Service(upper, LOCAL, unit="message", threads=2)
+    assert not begun[0].is_alive()
 
 
 def test_a_function_must_return_something_to_send(service):

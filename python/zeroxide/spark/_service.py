@@ -136,25 +136,49 @@ class Service(Closing):
         #: The address of the service, with the port that replaced a wildcard.
         self.endpoint: str = self._router.last_endpoint.decode()
         self._closing = threading.Event()
-        self._threads = [
-            threading.Thread(target=self._work, name=f"zeroxide-service-{number}", daemon=True)
-            for number in range(threads)
-        ]
-        for thread in self._threads:
-            thread.start()
+        self._failure: BaseException | None = None
+        self._threads: list[threading.Thread] = []
+        try:
+            for number in range(threads):
+                name = f"zeroxide-service-{number}"
+                thread = threading.Thread(target=self._run, name=name, daemon=True)
+                thread.start()
+                self._threads.append(thread)
+        except BaseException:
+            self.close()
+            raise
 
     def wait(self) -> None:
-        """Waits until the service is closed."""
-        for thread in self._threads:
-            thread.join()
+        """Waits until the service is closed.
+
+        Raises:
+            ZMQError: The service ended, because its socket failed.
+        """
+        self._join()
+        if self._failure is not None:
+            raise self._failure
 
     def close(self) -> None:
         """Ends the service after replying to the requests in progress."""
         self._closing.set()
-        self.wait()
-        with contextlib.suppress(zmq.Again):
-            self._router.flush(FLUSH_MS)
+        self._join()
+        if not self._router.closed:
+            with contextlib.suppress(zmq.Again):
+                self._router.flush(FLUSH_MS)
         self._context.destroy(linger=0)
+
+    def _join(self) -> None:
+        for thread in self._threads:
+            thread.join()
+
+    def _run(self) -> None:
+        try:
+            self._work()
+        except BaseException as error:
+            log.exception("zeromq: %s has failed", self.endpoint)
+            # Not a service with fewer threads than it was given, of which `wait` would say nothing.
+            self._failure = self._failure or error
+            self._closing.set()
 
     def _work(self) -> None:
         # Threads share the socket: each message is received by one of them, completely.
@@ -167,17 +191,25 @@ class Service(Closing):
                 log.warning("zeromq: %s dropped a message without an envelope", self.endpoint)
                 continue
             body = message.index(b"", 1) + 1
-            with contextlib.suppress(zmq.Again):  # the caller has left, or does not take replies
-                self._router.send_multipart([*message[:body], *self._reply(message[body:])])
+            reply = [*message[:body], *self._reply(message[body:])]
+            try:
+                self._router.send_multipart(reply)
+            except zmq.Again:
+                continue  # the caller does not take replies
+            except zmq.ZMQError as error:
+                # With the option router_mandatory, a caller that has left is an error.
+                if error.errno != zmq.EHOSTUNREACH:
+                    raise
 
     def _reply(self, request: list[bytes]) -> list[Body]:
         try:
             if len(request) != 1:
                 raise ValueError(f"a request has one frame, this one has {len(request)}")
             return [self._answer(request[0])]
-        except Exception as error:
+        except BaseException as error:  # sys.exit(), too: the caller waits, and this thread is not its own
             log.exception("zeromq: %s could not answer a request", self.endpoint)
-            return [ERROR, "".join(traceback.format_exception(error)).encode()]
+            text = "".join(traceback.format_exception(error))
+            return [ERROR, text.encode("utf-8", "backslashreplace")]
 
 
 def _batch_answer(fn: Callable[..., Any]) -> Callable[[bytes], Body]:
