@@ -8,6 +8,7 @@ import asyncio
 import contextlib
 import math
 import os
+import threading
 import time
 from collections.abc import Callable, Mapping
 from types import TracebackType
@@ -114,7 +115,10 @@ class Driver:
         # The poll of a task, and whether it was cancelled only to poll something else.
         self._waiting: Any = None
         self._is_nudged = False
+        # A pipe. The lock keeps `stop` from writing to a descriptor that `close` has given back to the system. A
+        # handler of a signal may interrupt both of them, and call `stop`.
         self._wake: tuple[int, int] | None = None
+        self._wake_lock = threading.RLock()
         self._is_stopped = False
         self._is_closed = False
         try:
@@ -153,8 +157,8 @@ class Driver:
         """Waits until a message arrives or something is due, `limit` ms at most, and handles it."""
         self.flush()
         pairs: list[tuple[Any, int]] = [(socket, POLLIN) for socket in self._wanted()]
-        if self._wake is not None:
-            pairs.append((self._wake[0], POLLIN))
+        if (wake := self._wake) is not None:
+            pairs.append((wake[0], POLLIN))
         zmq_poll(pairs, self._patience(limit))
         self._take()
 
@@ -191,8 +195,10 @@ class Driver:
 
     def prepare_stop(self) -> None:
         """Makes `stop` end a `step` that waits in another thread."""
-        if self._wake is None and not self._is_closed:
-            self._wake = os.pipe()
+        with self._wake_lock:
+            if self._wake is None and not self._is_closed:
+                # A write to a full pipe would wait, and `step` reads nothing from it.
+                self._wake = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
 
     @property
     def is_stopped(self) -> bool:
@@ -201,8 +207,10 @@ class Driver:
     def stop(self) -> None:
         """Makes the steps of another thread return at once from now on."""
         self._is_stopped = True
-        if self._wake is not None:
-            os.write(self._wake[1], b"\0")
+        with self._wake_lock:
+            if self._wake is not None:
+                with contextlib.suppress(BlockingIOError):
+                    os.write(self._wake[1], b"\0")
 
     def close(self) -> None:
         """Closes the sockets, after the last commands."""
@@ -219,10 +227,10 @@ class Driver:
     def _close(self) -> None:
         for socket in self._sockets.values():
             socket.close()
-        if self._wake is not None:
-            for descriptor in self._wake:
+        with self._wake_lock:
+            wake, self._wake = self._wake, None
+            for descriptor in wake or ():
                 os.close(descriptor)
-            self._wake = None
         self._poller = None
 
     def _send(self, command: Send) -> None:
