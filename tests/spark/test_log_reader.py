@@ -22,6 +22,7 @@ from logs import (
 from pyspark.sql import datasource
 
 from zeroxide.pipeline import CollectorGone, DataLoss, Refused
+from zeroxide.spark import _collectors as collectors
 from zeroxide.spark import _log_reader as log_reader
 from zeroxide.spark import _planning as planning
 from zeroxide.spark._log_reader import LogBatchReader, PlainStreamReader, PushdownReader
@@ -463,3 +464,25 @@ class TestBatchReads:
 def test_the_mean_of_an_empty_log_is_defined():
     assert planning.mean_size(None) == 1.0
     assert planning.mean_size(Log().info()) == 1.0
+
+
+def test_a_connection_that_no_other_task_can_use_is_closed(monkeypatch):
+    monkeypatch.setattr(collectors, "_idle", {})
+    given = options("a", collector_graceMs=60_000)
+    ends = []
+
+    class Connection(Log):
+        def close(self):
+            ends.append(self)
+
+    def opener(*_):
+        return Connection()
+
+    with collectors.opened(given, A, opener, 1.0) as short:
+        assert not ends
+    assert ends == [short]
+    with collectors.opened(given, A, opener) as shared:
+        pass
+    with collectors.opened(given, A, opener) as again:
+        assert again is shared
+    assert ends == [short]

@@ -312,7 +312,9 @@ def opened(
     if left < timeout * (retries + 1):
         retries = max(int(left / timeout) - 1, 0)
     key = (os.getpid(), address, timeout, retries, options.keys, opener)
-    idle = _idle.setdefault(key, []) if left >= options.grace_ms / 1000 else []
+    # Other times give a key that hardly any other task has.
+    is_shared = left >= options.grace_ms / 1000
+    idle = _idle.setdefault(key, []) if is_shared else []
     current = idle.pop() if idle else opener(options, address, timeout, retries)
     try:
         yield current
@@ -320,7 +322,7 @@ def opened(
         # Answers to earlier requests may still be in transit.
         current.close()
         raise
-    if len(idle) < KEPT_PER_ADDRESS:
+    if is_shared and len(idle) < KEPT_PER_ADDRESS:
         idle.append(current)
     else:
         current.close()
