@@ -413,6 +413,32 @@ def test_many_bodies_at_once_take_bounded_memory(served):
     assert served.values()[-1] == b"row"
 
 
+@pytest.mark.parametrize(
+    ("method", "path", "fields", "status", "text"),
+    [
+        ("GET", "/rowz", {}, 404, "no such path; the paths are /, /pub, /mpub, /metrics"),
+        ("PUT", "/pub", {}, 501, "the method PUT is not supported"),
+        ("POST", "/stats", {}, 405, "/stats takes GET and HEAD, not POST"),
+        ("GET", "/stats", {"Origin": "http://x"}, 403, "cross-origin requests are refused; see"),
+        ("POST", "/pub", {"Content-Type": "text/plain"}, 415, "Content-Type text/plain is refused"),
+        ("POST", "/pub", {"Transfer-Encoding": "gzip"}, 501, "coding gzip is not supported"),
+    ],
+)
+def test_refusals_say_what_is_possible(served, method, path, fields, status, text):
+    lines = [f"{method} {path} HTTP/1.1", "Host: 127.0.0.1", "Connection: close"]
+    lines += [f"{name}: {value}" for name, value in fields.items()]
+    answer = served.say("\r\n".join([*lines, "", ""]).encode())
+    assert statuses(answer) == [status]
+    assert text in json.loads(answer.partition(b"\r\n\r\n")[2])["error"]
+
+
+def test_a_refusal_names_the_header_with_the_token(directory):
+    with Served(directory, token="secret") as served:
+        status, body = served.ask("GET", "/stats")
+    expected = "this request needs the header Authorization: Bearer TOKEN"
+    assert (status, json.loads(body)["error"]) == (401, expected)
+
+
 @pytest.mark.parametrize("ends", ["Connection: close", "the client's side"])
 def test_a_slow_client_gets_all_of_an_answer(served, monkeypatch, ends):
     client = collectors.Client(served.collector.endpoint, timeout_s=PATIENCE)

@@ -1,7 +1,6 @@
 """A last value cache gives new subscribers what they missed."""
 
 import asyncio
-import time
 
 import pytest
 from pattern_peers import commands
@@ -141,9 +140,7 @@ def test_values_are_limited_in_bytes():
     assert len(replies(machine, b"")) == 2
 
 
-def test_a_subscription_without_a_value_takes_no_update_from_the_others(
-    context, zmq, monkeypatch
-):
+def test_a_subscription_without_a_value_takes_no_update_from_the_others(context, zmq, monkeypatch):
     with patterns.LastValueCache("inproc://in", "inproc://out", context=context) as cache:
         handle, subscribed = cache._driver._machine.handle_message, set()
 

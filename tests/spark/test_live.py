@@ -269,7 +269,9 @@ def test_a_folder_of_claims_that_others_could_change_is_refused(claimed, monkeyp
     os.utime(elsewhere / claim_name(1), (0, 0))
 
     claimed.symlink_to(elsewhere)
-    with pytest.raises(PermissionError, match=f"{claimed} is not a folder: remove it, or set TMPDIR"):
+    with pytest.raises(
+        PermissionError, match=f"{claimed} is not a folder: remove it, or set TMPDIR"
+    ):
         claims.claim(claim_name(2))
     assert [file.name for file in elsewhere.iterdir()] == [claim_name(1)]
 

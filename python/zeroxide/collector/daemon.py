@@ -269,7 +269,7 @@ def _watch(
             told.add("clock")
             fields = {
                 "seconds": stats["clock_ahead_seconds"],
-                "hint": "the age of rows follows the clock when it has kept its time for --retention-hours",
+                "hint": "--retention-hours ignores the jump until the clock has kept its new time for as many hours",
             }
             _log.warning("clock_ahead", extra={"fields": fields})
         counts = {why: count for why, count in stats["turned_away"].items() if why != "other"}

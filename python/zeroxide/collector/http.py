@@ -228,42 +228,46 @@ class HttpServer:
     def check(self, request: Request) -> None:
         """Raises `Wrong` for a request that is not to be served."""
         if request.path not in _METHODS:
-            text = f"there is {', '.join(_METHODS)}"
+            text = f"no such path; the paths are {', '.join(_METHODS)}"
             raise Wrong(HTTPStatus.NOT_FOUND, text)
         allowed = _METHODS[request.path]
         if request.method not in ("GET", "HEAD", "POST"):
-            raise Wrong(HTTPStatus.NOT_IMPLEMENTED, f"there is no {request.method} here")
+            text = f"the method {request.method} is not supported"
+            raise Wrong(HTTPStatus.NOT_IMPLEMENTED, text)
         if request.method not in allowed:
-            text = f"{request.path} is not for {request.method}"
+            text = f"{request.path} takes {' and '.join(allowed)}, not {request.method}"
             raise Wrong(HTTPStatus.METHOD_NOT_ALLOWED, text, Allow=", ".join(allowed))
         if request.path in _FOR_ALL:
             return
         if self._token is not None:
             given = request.one("authorization").encode("latin-1")
             if not hmac.compare_digest(given, self._token):
-                text = "Authorization: Bearer TOKEN is asked for"
+                text = "this request needs the header Authorization: Bearer TOKEN"
                 raise Wrong(HTTPStatus.UNAUTHORIZED, text, WWW_Authenticate="Bearer")
             return
         self._check_browser(request)
         if request.path == "/rows" and not self._is_readable:
-            text = "readers of this collector need a key, or its ipc file: over HTTP, rows need --http-token"
+            text = "reading rows over HTTP needs --http-token, because this collector's other readers need a key or access to its ipc file"
             raise Wrong(HTTPStatus.FORBIDDEN, text)
 
     def _check_browser(self, request: Request) -> None:
         """Refuses requests of other sites: without a token, a page in a local browser could do anything."""
         origin = request.one("origin") or request.one("sec-fetch-site").lower()
         if origin not in ("", "none", "same-origin"):
-            text = "pages of other origins may not do this: there is --http-token"
+            text = "cross-origin requests are refused; see --http-token"
             raise Wrong(HTTPStatus.FORBIDDEN, text)
         host = request.host
         if host and host not in self._hosts and not _is_address(host):
             text = (
-                f"this collector is not called {host}: if that is its name, add it with --http-host"
+                f"this collector is not called {host}; if that is its name, add it with --http-host"
             )
             raise Wrong(HTTPStatus.MISDIRECTED_REQUEST, text)
         kind = request.one("content-type").partition(";")[0].strip().lower()
         if request.method == "POST" and kind in _FORMS:
-            text = f"{kind} is what forms send: say Content-Type: application/octet-stream"
+            text = (
+                f"Content-Type {kind} is refused, because forms of any page can send it; use"
+                " application/octet-stream"
+            )
             raise Wrong(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, text)
 
     # ---- rows ------------------------------------------------------------------------------
@@ -279,7 +283,7 @@ class HttpServer:
 
     async def _append(self, values: list[bytes], extras: dict[str, str]) -> tuple[int, int]:
         if self._appending >= _APPENDING:
-            text = "too many rows are on their way: ask again"
+            text = "too many appends are in progress; try again"
             raise Wrong(HTTPStatus.SERVICE_UNAVAILABLE, text, "too-many")
         rows: Any = ({"value": value, **extras} for value in values) if extras else values
         self._appending += 1
@@ -293,7 +297,7 @@ class HttpServer:
     async def last_rows(self, topic: str | None, most: int) -> dict[str, Any]:
         """The last rows of a topic, or of all, as they are served."""
         if self._reading >= _READING:
-            text = "too many clients are reading rows: ask again"
+            text = "too many requests for rows are in progress; try again"
             raise Wrong(HTTPStatus.SERVICE_UNAVAILABLE, text, "too-many")
         self._reading += 1
         try:
@@ -311,7 +315,7 @@ class HttpServer:
         """Adjusts the number of bytes in bodies."""
         if size > 0 and self._bodies + size > _BODIES + self.max_body_bytes:
             self._make_room(holding=True)
-            text = "too much is being sent at the same time: ask again"
+            text = "clients are sending too many bytes at once; try again"
             raise Wrong(HTTPStatus.SERVICE_UNAVAILABLE, text, "too-many", is_over=True)
         self._bodies += size
 
@@ -351,7 +355,7 @@ class HttpServer:
     async def answering(self, size: int) -> AsyncIterator[None]:
         """Adjusts the number of bytes that wait to be sent."""
         if size > CHUNK and self._answers + size > _ANSWERS:
-            text = "too many answers are not taken: ask again"
+            text = "too many bytes of answers wait for clients to read them; try again"
             raise Wrong(HTTPStatus.SERVICE_UNAVAILABLE, text, "too-many")
         self._answers += size
         try:

@@ -130,7 +130,7 @@ def _frame(request: Request, is_newer: bool) -> None:
             raise Wrong(
                 HTTPStatus.LENGTH_REQUIRED, "send the body with a Content-Length", is_over=True
             )
-        text = f"there is no transfer coding {', '.join(codings)}"
+        text = f"the transfer coding {', '.join(codings)} is not supported"
         raise Wrong(HTTPStatus.NOT_IMPLEMENTED, text, is_over=True)
     if request.has_length:
         if _LENGTH.fullmatch(length) is None:

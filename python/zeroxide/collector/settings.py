@@ -52,7 +52,7 @@ _GROUPS: dict[str, tuple[_Option, ...]] = {
         ),
         _Option(
             "http",
-            "address of the HTTP server: a page at /, POST /pub and /mpub, GET /metrics, /stats, /health",
+            "address of the HTTP server: a page at /, POST /pub and /mpub, GET /metrics, /stats, /rows, /health, /live",
             address,
             metavar="HOST:PORT",
         ),
@@ -194,7 +194,7 @@ _GROUPS: dict[str, tuple[_Option, ...]] = {
         ),
         _Option(
             "open_to_network",
-            "allow an address of the network without keys: every client that reaches it reads and writes",
+            "listen on a network address without keys; any client that can reach it can read and write",
             flag,
             False,
         ),

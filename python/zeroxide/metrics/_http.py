@@ -162,7 +162,9 @@ class _Handler(BaseHTTPRequestHandler):
         if path == "/":
             self._reply(200, "text/plain; charset=utf-8", "the metrics are at /metrics\n")
         elif path != "/metrics":
-            self._reply(404, "text/plain; charset=utf-8", "there is /metrics\n")
+            self._reply(
+                404, "text/plain; charset=utf-8", "no such path; the metrics are at /metrics\n"
+            )
         else:
             is_open = "application/openmetrics-text" in self.headers.get("Accept", "")
             snapshots, collectors = type(self).source()

@@ -35,7 +35,9 @@ def claim(partition: str) -> bool:
     with _folder() as folder:
         _forget_old(folder)
         try:
-            os.close(os.open(partition, os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600, dir_fd=folder))
+            os.close(
+                os.open(partition, os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600, dir_fd=folder)
+            )
         except FileExistsError:
             return False
         return True

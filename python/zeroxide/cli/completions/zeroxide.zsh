@@ -156,7 +156,7 @@ _shtab_zeroxide_collector_options=(
   "--dir[folder of the log, used by one collector at a time (required)]:DIR:_files -/"
   "--bind[endpoint for producers, readers and sinks (default\: tcp\:\/\/127.0.0.1\:5555)]:ENDPOINT:"
   "--advertise[endpoint under which other machines reach --bind, if it differs from that]:ENDPOINT:"
-  "--http[address of the HTTP server\: a page at \/, POST \/pub and \/mpub, GET \/metrics, \/stats, \/health]:HOST:PORT:"
+  "--http[address of the HTTP server\: a page at \/, POST \/pub and \/mpub, GET \/metrics, \/stats, \/rows, \/health, \/live]:HOST:PORT:"
   "*--http-host[further name that HTTP requests may use for this server (repeatable)]:NAME:"
   "*--pull[endpoint that PUSH peers send to (repeatable)]:ENDPOINT:"
   "*--subscribe[endpoint of a PUB peer, then topics after spaces (repeatable)]:ENDPOINT:"
@@ -183,7 +183,7 @@ _shtab_zeroxide_collector_options=(
   "--allow[folder of certificates that may connect, or \* for any key (needs --key)]:FOLDER:_files -/"
   "--roles[TOML file\: what each key may do (needs --key)]:FILE:_files"
   "--http-token[file with the token that HTTP requests must carry]:FILE:_files"
-  "--open-to-network[allow an address of the network without keys\: every client that reaches it reads and writes]"
+  "--open-to-network[listen on a network address without keys\; any client that can reach it can read and write]"
   "--log-format[layout of log lines on stderr (default\: text)]:log_format:(text json)"
   "--log-level[least severe messages to log (default\: info)]:log_level:(debug info warning error)"
 )
