@@ -150,7 +150,7 @@ def test_a_caller_that_leaves_does_not_end_the_service(context, service):
     assert list(calls(started).make(bodies(3))) == list(bodies(3))
 
 
-def test_a_service_that_fails_says_so(service, monkeypatch):
+def test_a_service_that_fails_reports_it(service, monkeypatch):
     started = service(upper, threads=2)
 
     def fail(message):
