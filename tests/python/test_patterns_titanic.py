@@ -3,6 +3,7 @@
 import asyncio
 import errno
 import os
+import stat
 
 import pytest
 from pattern_peers import commands
@@ -58,9 +59,11 @@ def test_the_folder_has_a_limited_number_of_requests(tmp_path):
         spool.add([b"echo", b"4"])
 
 
-def test_what_was_not_written_does_not_stay(tmp_path, monkeypatch):
+@pytest.mark.parametrize("what", ["file", "folder"])
+def test_what_was_not_written_does_not_stay(tmp_path, monkeypatch, what):
     def fail(descriptor):
-        raise OSError(errno.ENOSPC, "No space left on device")
+        if stat.S_ISDIR(os.fstat(descriptor).st_mode) is (what == "folder"):
+            raise OSError(errno.ENOSPC, "No space left on device")
 
     spool = Spool(tmp_path)
     monkeypatch.setattr(os, "fsync", fail)

@@ -50,7 +50,13 @@ class Spool:
         if self._count >= self._max_requests:
             raise OSError(errno.ENOSPC, f"the folder has {self._max_requests} requests")
         name = uuid.uuid4().hex
-        self._write(f"{name}.request", parts)
+        try:
+            self._write(f"{name}.request", parts)
+        except OSError:
+            # It may be there, but the client gets an error.
+            with contextlib.suppress(OSError):
+                (self._folder / f"{name}.request").unlink(missing_ok=True)
+            raise
         self._count += 1
         return name
 
