@@ -104,6 +104,8 @@ pub struct Log {
     /// earlier one.
     is_rolling: bool,
     scratch: Scratch,
+    /// Whether `finish` has been called. A second attempt after a failure could succeed behind the caller's back.
+    is_finished: bool,
     /// Held until the log is dropped.
     _lock: Lock,
 }
@@ -169,6 +171,7 @@ impl Log {
             saved: opened.saved,
             forgotten: 0,
             has_unsaved: false,
+            is_finished: false,
             is_begun: false,
             is_rolling: false,
             scratch: Scratch::default(),
@@ -456,13 +459,7 @@ impl Log {
         if !self.has_unsaved {
             return Ok(());
         }
-        let base = self
-            .shared
-            .state()
-            .segments
-            .back()
-            .map_or(0, |active| active.first);
-        self.write_snapshot(base, self.sealed.clone())
+        self.save_sealed()
     }
 
     /// Syncs, saves, and unlocks the folder.
@@ -616,6 +613,7 @@ impl Log {
     }
 
     fn finish(&mut self) -> Result<(), LogError> {
+        self.is_finished = true;
         self.shared.sync()?;
         self.save_sealed()
     }
@@ -623,8 +621,10 @@ impl Log {
 
 impl Drop for Log {
     fn drop(&mut self) {
-        // Callers that need the result call close; the next start recovers by itself.
-        let _ = self.finish();
+        if !self.is_finished {
+            // Callers that need the result call close; the next start recovers by itself.
+            let _ = self.finish();
+        }
     }
 }
 

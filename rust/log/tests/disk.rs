@@ -54,6 +54,37 @@ fn check_rows(log: &Log, rows: u64, seed: u64) {
 }
 
 #[test]
+fn a_failed_close_is_not_repeated_by_the_drop() {
+    begin(0);
+    let mut log = open();
+    log.append(&Origin::plain(1), &batch()).unwrap();
+    log.commit_group("g", 1).unwrap();
+    simulated::fail_at(MACHINE, Act::Name, 0);
+    log.close().unwrap_err();
+    let log = open();
+    assert!(log.groups().is_empty(), "the caller knows it as not saved");
+    check_rows(&log, 1, 0);
+}
+
+#[test]
+fn a_close_writes_once() {
+    begin(0);
+    let mut log = open();
+    log.append(&Origin::plain(1), &batch()).unwrap();
+    log.sync().unwrap();
+    let operations = |work: &mut dyn FnMut()| {
+        let (before, _) = simulated::digest();
+        work();
+        simulated::digest().0 - before
+    };
+    log.commit_group("g", 1).unwrap();
+    let saving = operations(&mut || log.save().unwrap());
+    let mut log = Some(log);
+    let closing = operations(&mut || log.take().unwrap().close().unwrap());
+    assert_eq!(closing, saving);
+}
+
+#[test]
 fn synced_rows_in_new_folders_survive_a_loss_of_power() {
     for seed in 0..SEEDS {
         begin(seed);
