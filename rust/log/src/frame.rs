@@ -78,6 +78,18 @@ pub(crate) enum Role {
     Last,
 }
 
+impl Role {
+    /// The role that the flags of a header state, if it is a single one.
+    fn of(flags: u16) -> Option<Role> {
+        match flags & (flag::PART | flag::LAST) {
+            0 => Some(Role::Single),
+            flag::PART => Some(Role::Part),
+            flag::LAST => Some(Role::Last),
+            _ => None,
+        }
+    }
+}
+
 mod flag {
     pub const PART: u16 = 1;
     pub const LAST: u16 = 2;
@@ -151,15 +163,15 @@ impl Header {
             head.rows as u64 == span
         };
         let durable = u64_at(fixed, 72);
-        if !adds_up
-            || flags & !flag::ALL != 0
-            || !covers
-            || !are_offsets(first_offset, span)
-            || !are_numbers(first_seq, span)
-            || durable > first_offset
-        {
+        let is_possible = adds_up
+            && flags & !flag::ALL == 0
+            && covers
+            && are_offsets(first_offset, span)
+            && are_numbers(first_seq, span)
+            && durable <= first_offset;
+        let Some(role) = Role::of(flags).filter(|_| is_possible) else {
             return Err(Wrong("a header that contradicts itself"));
-        }
+        };
         Ok(Header {
             length,
             header_length,
@@ -178,11 +190,7 @@ impl Header {
                 u64_at(fixed, 64).cast_signed(),
             ),
             durable,
-            role: match flags & (flag::PART | flag::LAST) {
-                0 => Role::Single,
-                flag::PART => Role::Part,
-                _ => Role::Last,
-            },
+            role,
             is_picked,
             head,
         })

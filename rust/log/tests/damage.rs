@@ -484,3 +484,25 @@ fn the_header_of_a_segment_without_rows_is_rewritten() {
     drop(log);
     assert_eq!(written_again(killed.path(), 1500), [true]);
 }
+
+#[test]
+fn a_frame_that_is_both_a_part_and_the_last_one_is_damage() {
+    let (folder, log) = written(1 << 20);
+    log.close().unwrap();
+    let segment = segments(folder.path()).remove(0);
+    let mut bytes = fs::read(&segment).unwrap();
+    let begins: Vec<_> = (0..bytes.len())
+        .filter(|at| bytes[*at..].starts_with(b"ZXF1"))
+        .collect();
+    assert_eq!(begins.len() as u64, FRAMES);
+    let frame = &mut bytes[begins[1]..begins[2]];
+    frame[80] |= 3;
+    let header = u32::from_le_bytes(frame[12..16].try_into().unwrap()) as usize;
+    let crc = crc32c::crc32c(&frame[8..header]);
+    frame[4..8].copy_from_slice(&crc.to_le_bytes());
+    fs::write(&segment, bytes).unwrap();
+    let log = Log::open(folder.path(), config(1 << 20)).unwrap();
+    let rows = ROWS as u64;
+    assert_eq!(damaged(&log), [rows..2 * rows]);
+    assert_eq!(log.next(), TOTAL);
+}
