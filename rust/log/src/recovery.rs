@@ -494,10 +494,15 @@ struct Tail {
 struct Item {
     position: u64,
     first: u64,
-    /// The frame, and whether its rows are damaged.
-    frame: Option<(Header, bool)>,
-    /// The offset after the damage.
+    frame: Option<TailFrame>,
+    /// The offset after the frame or the damage, if it is known.
     end: Option<u64>,
+}
+
+struct TailFrame {
+    header: Header,
+    /// Whether its rows match their checksum.
+    is_whole: bool,
 }
 
 impl Tail {
@@ -519,7 +524,7 @@ impl Tail {
                         position,
                         first: header.first_offset,
                         end: Some(header.end()),
-                        frame: Some((header, is_whole)),
+                        frame: Some(TailFrame { header, is_whole }),
                     }
                 }
                 Step::Damage {
@@ -591,7 +596,7 @@ impl Tail {
         let mut index = segment.index();
         for item in &self.items {
             match &item.frame {
-                Some((header, is_whole)) => {
+                Some(TailFrame { header, is_whole }) => {
                     index.add(item.position, header);
                     rebuilt.note(header);
                     if !is_whole {
@@ -645,7 +650,7 @@ impl Tail {
             }
             let is_acknowledged = item.first < self.durable;
             match &item.frame {
-                Some((header, true)) => match header.role {
+                Some(frame) if frame.is_whole => match frame.header.role {
                     Role::Part => open = open.or(Some(at)),
                     Role::Last | Role::Single => open = None,
                 },
