@@ -1,5 +1,6 @@
 //! Syncs on a thread of its own, and keeps the operations that wait for a sync.
 
+use std::collections::hash_map::Entry;
 use std::collections::{HashMap, VecDeque};
 use std::ops::Range;
 use std::sync::Arc;
@@ -54,8 +55,8 @@ pub(super) struct Commits {
     waiting: VecDeque<(Written, Waiting)>,
     /// The number of receivers that are not waiting any more.
     told: u64,
-    /// The last repetition of each producer: what must be on disk, and its number among all receivers.
-    repeated: HashMap<String, (Written, u64)>,
+    /// The last repetition of each producer that waits: what must be on disk, and its number among all receivers.
+    repeated: HashMap<Arc<str>, (Written, u64)>,
     /// The time of the first append since the last sync began, and the rows appended since then.
     since: Option<Instant>,
     rows: u64,
@@ -163,9 +164,10 @@ impl Commits {
             return;
         }
         let number = self.told + self.waiting.len() as u64;
-        self.repeated.insert(producer.to_owned(), (end, number));
+        let producer: Arc<str> = producer.into();
+        self.repeated.insert(producer.clone(), (end, number));
         let ack = Waiting::Ack {
-            producer: producer.into(),
+            producer,
             asked,
             seq,
             offset: None,
@@ -206,11 +208,15 @@ impl Commits {
     pub fn poll_told(&mut self, synced: Written) -> Option<Waiting> {
         self.waiting.front().filter(|(end, _)| *end <= synced)?;
         let (_, who) = self.waiting.pop_front()?;
+        // Under load there is always a receiver that waits, and names may be many.
+        if let Waiting::Ack { producer, .. } = &who
+            && let Entry::Occupied(last) = self.repeated.entry(producer.clone())
+            && last.get().1 == self.told
+        {
+            last.remove();
+        }
         self.told += 1;
         self.is_crowded &= self.waiting.len() > self.most / 2;
-        if self.waiting.is_empty() {
-            self.repeated.clear();
-        }
         Some(who)
     }
 
@@ -302,6 +308,25 @@ mod tests {
         assert_eq!(told.next(), None);
         commits.wait_again(end, "p", asked(2000), 4);
         assert_eq!(commits.waiting(), 1, "after an answer, the next one waits");
+    }
+
+    #[test]
+    fn repetitions_that_were_answered_are_forgotten_under_load() {
+        let (requests, _syncers) = sync_channel(1);
+        let mut commits = Commits::new(requests, Duration::ZERO, 1, 10_000);
+        let end = Written::default();
+        for count in 0..1000 {
+            for name in [format!("p{count}"), "steady".to_owned()] {
+                commits.wait_again(end, &name, asked(count), count);
+            }
+            // One receiver always waits.
+            while commits.waiting() > 1 {
+                commits.poll_told(end).unwrap();
+            }
+        }
+        assert_eq!(commits.repeated.len(), 1);
+        commits.poll_told(end).unwrap();
+        assert!(commits.repeated.is_empty());
     }
 
     #[test]
