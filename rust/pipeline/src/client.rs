@@ -13,7 +13,7 @@ use zeroxide::{Context, ErrorKind};
 use zeroxide_log::Generations;
 
 use crate::link::{Change, Denial, Link, Security};
-use crate::wire::{Attempt, Code, LogId, Reply, Request, WireError, Won};
+use crate::wire::{Attempt, Code, LogId, Reply, Request, WireError, Won, too_big};
 
 /// The number of idle connections that are kept for later calls.
 const IDLE_MAX: usize = 4;
@@ -576,16 +576,13 @@ impl Client {
     /// `Refused` if it is not.
     pub fn read_limits(&self, reply: Reply, bytes: usize) -> Result<(), ClientError> {
         match reply {
-            Reply::Limits { max_batch_bytes } if bytes as u64 > max_batch_bytes => {
-                self.check(Reply::Refused {
+            Reply::Limits { max_batch_bytes } if bytes as u64 > max_batch_bytes => self
+                .check(Reply::Refused {
                     code: Code::TooBig,
                     detail: max_batch_bytes,
-                    text: format!(
-                        "a part has {bytes} bytes, and {max_batch_bytes} is the most that it takes (max_batch_bytes)"
-                    ),
+                    text: too_big("part", bytes, max_batch_bytes),
                 })
-                .map(drop)
-            }
+                .map(drop),
             Reply::Limits { .. } => Ok(()),
             _ => Err(self.unexpected()),
         }

@@ -60,6 +60,7 @@ use thiserror::Error;
 use zeroxide_log::Generations;
 
 pub use crate::wire::kinds::Code;
+pub(crate) use crate::wire::kinds::too_big;
 
 /// The version of this protocol.
 pub const VERSION: u8 = 2;

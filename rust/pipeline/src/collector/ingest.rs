@@ -194,7 +194,7 @@ impl Sessions {
         let silent_since = before.map_or(Some(now), |session| session.silent_since);
         let session = Session {
             epoch: hello.epoch,
-            next: last.map_or(hello.next_seq, |_| next),
+            next,
             has_rows: last.is_some(),
             route: hello.route,
             key: hello.key,

@@ -2,7 +2,10 @@
 
 use zeroxide_log::LogError;
 
-use crate::wire::Code;
+use crate::wire::{Code, too_big};
+
+/// The text about a log that could not be opened again after a failure.
+pub(super) const NOT_OPEN: &str = "the log is not open";
 
 /// A refusal: a code for programs, its number, and a text for people.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -19,6 +22,16 @@ impl Refusal {
             detail,
             text: text.into(),
         }
+    }
+
+    pub fn not_open() -> Refusal {
+        Refusal::new(Code::Failed, 0, NOT_OPEN)
+    }
+
+    /// `what` is what has `bytes` bytes: a batch, a part, a row.
+    pub fn too_big(what: &str, bytes: usize, most: usize) -> Refusal {
+        let most = most as u64;
+        Refusal::new(Code::TooBig, most, too_big(what, bytes, most))
     }
 }
 

@@ -488,7 +488,7 @@ impl Server {
                 self.outbox.say(asked, Reply::Position { offset });
             }
             None => {
-                let refusal = Refusal::new(Code::Failed, 0, "the log is not open");
+                let refusal = Refusal::not_open();
                 self.outbox.refuse(asked, refusal);
             }
         }
@@ -504,7 +504,7 @@ impl Server {
     /// Drops a group. Returns whether it existed.
     fn drop_group(&mut self, group: &str) -> Result<bool, Refusal> {
         let Some(log) = self.writer.log() else {
-            return Err(Refusal::new(Code::Failed, 0, "the log is not open"));
+            return Err(Refusal::not_open());
         };
         let existed = log.drop_group(group);
         // Saved at once, because a crash would otherwise bring the group back unnoticed.
@@ -515,7 +515,7 @@ impl Server {
 
     fn handle_commit(&mut self, asked: &Asked, group: &str, offset: u64, generation: u64) {
         let Some(log) = self.writer.log() else {
-            let refusal = Refusal::new(Code::Failed, 0, "the log is not open");
+            let refusal = Refusal::not_open();
             return self.outbox.refuse(asked, refusal);
         };
         if offset > log.next() {
@@ -547,13 +547,8 @@ impl Server {
     fn handle_stage(&mut self, asked: Asked, of: BatchOf, key: (Attempt, u32), rows: Bytes) {
         let most = self.config.max_batch_bytes;
         if rows.len() > most {
-            let text = format!(
-                "a part of {} bytes came, and {most} is the most that this collector takes (max_batch_bytes)",
-                rows.len()
-            );
-            return self
-                .outbox
-                .refuse(&asked, Refusal::new(Code::TooBig, most as u64, text));
+            let refusal = Refusal::too_big("part", rows.len(), most);
+            return self.outbox.refuse(&asked, refusal);
         }
         self.stage(staging::Job::Stage {
             asked,
@@ -597,7 +592,7 @@ impl Server {
     /// The staged rows were discarded, so they are not published either, unless they already were.
     fn abort(&mut self, asked: &Asked, of: &BatchOf, attempts: &[Attempt]) {
         let Some(log) = self.writer.log() else {
-            let refusal = Refusal::new(Code::Failed, 0, "the log is not open");
+            let refusal = Refusal::not_open();
             return self.outbox.refuse(asked, refusal);
         };
         let last = log.published(&of.query).map(|last| last.batch);

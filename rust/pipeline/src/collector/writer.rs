@@ -33,7 +33,7 @@ use crate::collector::config::Config;
 use crate::collector::ingest::{Admission, Hello, Limits, Rows, Sessions};
 use crate::collector::line::Appended;
 use crate::collector::outbox::{Asked, Outbox};
-use crate::collector::refusal::Refusal;
+use crate::collector::refusal::{NOT_OPEN, Refusal};
 use crate::collector::stage::BatchOf;
 use crate::collector::stats::Stats;
 use crate::collector::topics::Topics;
@@ -234,13 +234,9 @@ impl Writer {
     }
 
     pub fn handle_append(&mut self, sent: Sent) {
-        if sent.batch.len() > self.config.max_batch_bytes {
-            let most = self.config.max_batch_bytes;
-            let text = format!(
-                "a batch of {} bytes came, and {most} is the most that this collector takes (max_batch_bytes)",
-                sent.batch.len()
-            );
-            let refusal = Refusal::new(Code::TooBig, most as u64, text);
+        let most = self.config.max_batch_bytes;
+        if sent.batch.len() > most {
+            let refusal = Refusal::too_big("batch", sent.batch.len(), most);
             return self.outbox.refuse(&sent.asked, refusal);
         }
         if self.obstacle().is_some() {
@@ -398,11 +394,7 @@ impl Writer {
             .iter()
             .for_each(|batch| cut(batch, most, &mut pieces));
         if let Some(large) = pieces.iter().find(|batch| batch.size() > most) {
-            let text = format!(
-                "a row has {} bytes, and {most} is the most that this collector takes (max_batch_bytes)",
-                large.size()
-            );
-            return Err(Refusal::new(Code::TooBig, most as u64, text));
+            return Err(Refusal::too_big("row", large.size(), most));
         }
         let now = Instant::now();
         let origin = Origin::plain(self.receive_time());
@@ -428,7 +420,7 @@ impl Writer {
         let Some(log) = &mut self.log else {
             return Err(LogError::Failed {
                 what: "opening",
-                reason: "the log is not open".to_owned(),
+                reason: NOT_OPEN.to_owned(),
             });
         };
         let range = log.append(origin, batch)?;

@@ -1,5 +1,12 @@
 //! The numbers of the protocol.
 
+/// The text of [`Code::TooBig`]. `what` is what has `bytes` bytes: a batch, a part, a row.
+pub(crate) fn too_big(what: &str, bytes: usize, most: u64) -> String {
+    format!(
+        "a {what} has {bytes} bytes, and {most} is the most that this collector takes (max_batch_bytes)"
+    )
+}
+
 /// The reason for a refusal, or the obstacle for a producer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[repr(u8)]

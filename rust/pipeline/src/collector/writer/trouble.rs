@@ -15,7 +15,7 @@ impl Writer {
     pub(super) fn refusal(&self) -> Refusal {
         match self.obstacle() {
             Some((code, text)) => Refusal::new(code, 0, text.to_owned()),
-            None => Refusal::new(Code::Failed, 0, "the log is not open"),
+            None => Refusal::not_open(),
         }
     }
 
