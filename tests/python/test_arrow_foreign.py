@@ -107,7 +107,7 @@ SPOILT = {
     "released array": (
         TEXT,
         spoil_array_release,
-        "array was taken by somebody else before, or released",
+        "array was already consumed or released",
     ),
     "negative length": (TEXT, with_field("length", -1), "length -1"),
     "negative offset": (TEXT, with_field("offset", -5), "offset -5"),

@@ -34,10 +34,10 @@ def plain(directory):
 
 
 CASES = [
-    ("curve", {}, "asks for CURVE", "mechanism"),
+    ("curve", {}, "requires CURVE", "mechanism"),
     ("curve", {"server_key": OTHER[0], "secret_key": OWN[1]}, "server_key is not", "server-key"),
-    ("curve", {"server_key": SERVER[0], "secret_key": OTHER[1]}, "public key of the client", "key"),
-    ("plain", {"server_key": SERVER[0], "secret_key": OWN[1]}, "speaks no CURVE", "mechanism"),
+    ("curve", {"server_key": SERVER[0], "secret_key": OTHER[1]}, "client's public key", "key"),
+    ("plain", {"server_key": SERVER[0], "secret_key": OWN[1]}, "does not use CURVE", "mechanism"),
 ]
 
 

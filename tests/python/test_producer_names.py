@@ -88,7 +88,7 @@ def test_a_producer_learns_that_acknowledged_rows_are_gone(directory):
             shutil.copytree(directory / "copy", directory / "log")
             collector.start()
             producer.send(b"new")
-            with pytest.raises(Refused, match="10 rows any more that it had acknowledged") as error:
+            with pytest.raises(Refused, match="has lost 10 rows that it had ack") as error:
                 producer.flush(20)
             assert error.value.code == "other-rows"
             producer.flush(20)  # reported once

@@ -50,7 +50,7 @@ def test_a_wrong_key_is_named_at_once_by_source_and_sink(tmp_path, monkeypatch):
     monkeypatch.setenv("SECRET", own[1].decode())
     wrong = {PUBLIC: curve_keypair()[0].decode(), SECRET: "env:SECRET"}
     with Collector(tmp_path / "log", secret_key=server[1], allow="*") as collector:
-        for keys, text in (({}, "asks for CURVE"), (wrong, "server_key is not")):
+        for keys, text in (({}, "requires CURVE"), (wrong, "server_key is not")):
             source = ZeroMQDataSource({"endpoint": collector.endpoint} | keys)
             began = time.monotonic()
             with pytest.raises(Refused, match=text):

@@ -57,7 +57,7 @@ def test_keys_from_the_environment_and_a_file(tmp_path, monkeypatch):
         collector.append([b"a", b"b"])
         assert len(batch(endpoint=collector.endpoint, **keys)) == 2
         grace = {"collector.graceMs": "500", "fetch.timeoutMs": "300"}
-        with pytest.raises(Refused, match="asks for CURVE"):
+        with pytest.raises(Refused, match="requires CURVE"):
             batch(endpoint=collector.endpoint, **grace)
 
 

@@ -66,21 +66,21 @@ pub(crate) enum Change {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum Denial {
     /// The collector does not accept the client's key.
-    #[error("does not let this client in: it wants to know the public key of the client (allow)")]
+    #[error("does not have the client's public key in its allow list")]
     Key,
     /// The collector requires CURVE.
     #[error(
-        "asks for CURVE, and this side has no keys: give server_key, the collector's public key"
+        "requires CURVE, and this side has no keys: give server_key, the collector's public key"
     )]
     NoKey,
     /// The collector does not support CURVE.
     #[error(
-        "speaks no CURVE, and this side has keys: start the collector with a key, or leave server_key out"
+        "does not use CURVE, but this side has keys: start the collector with a key, or leave server_key out"
     )]
     NeedlessKey,
     /// The collector sends its greeting, and then closes the connection during each handshake.
     #[error(
-        "breaks off each handshake: server_key is not the collector's public key, or what is there is no collector"
+        "closes the connection during each handshake: server_key is not the collector's public key, or no collector is there"
     )]
     ServerKey,
 }

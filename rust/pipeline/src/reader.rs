@@ -544,9 +544,9 @@ impl Fetch {
             log_id,
             others: Some(others),
             text: format!(
-                "offset {asked} of log {} was reached before, and what the collector at {} has from offset {others} on are \
-                 other rows than those that were read: an older copy of its folder was put in place, and has grown since \
-                 (it has offsets {earliest} to {latest}). Put the newer folder back, or read on at {others}",
+                "offset {asked} of log {} was reached before, but from offset {others} on, the collector at {} now holds \
+                 different rows (it has offsets {earliest} to {latest}): an older copy of its folder was probably restored, \
+                 and has grown since. Put the newer folder back, or read on at {others}",
                 hex(&log_id),
                 self.client.endpoint(),
             ),

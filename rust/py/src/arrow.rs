@@ -160,8 +160,8 @@ pub(crate) fn import(data: &Bound<'_, PyAny>) -> PyResult<Table> {
     }
     let name = data.get_type().qualname()?;
     Err(PyTypeError::new_err(format!(
-        "{name} objects do not speak Arrow: __arrow_c_stream__ or __arrow_c_array__ is needed, as tables of pyarrow, \
-         polars and pandas 2.2 have it"
+        "{name} does not support the Arrow C data interface (__arrow_c_stream__ or __arrow_c_array__), as tables of \
+         pyarrow, polars and pandas 2.2 do"
     )))
 }
 

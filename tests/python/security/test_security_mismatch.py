@@ -71,10 +71,14 @@ def test_the_events_of_both_sockets(context, mismatch):
 
 # Each row has the text of the client's error, the collector's counter, and the collector's words.
 COLLECTORS = {
-    "no key": ("asks for CURVE, and this side has no keys", "mechanism", '"NULL"'),
+    "no key": ("requires CURVE, and this side has no keys", "mechanism", '"NULL"'),
     "another server's key": ("server_key is not the collector's public key", "server-key", "HELLO"),
-    "a key that is not allowed": ("does not let this client in", "key", "no allow-list has its"),
-    "a key to an open peer": ("speaks no CURVE, and this side has keys", "mechanism", '"CURVE"'),
+    "a key that is not allowed": (
+        "client's public key in its allow list",
+        "key",
+        "no allow-list has its",
+    ),
+    "a key to an open peer": ("does not use CURVE, but this side has keys", "mechanism", '"CURVE"'),
 }
 
 

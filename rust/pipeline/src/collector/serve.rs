@@ -529,8 +529,8 @@ impl Server {
         }
         if let Err(others) = log.reader().generations().check(offset, generation) {
             let text = format!(
-                "group {group:?} has not read this log up to {offset}: from {others} on its rows are others, as if an older \
-                 copy of its folder had been put in place"
+                "group {group:?} has not read this log up to {offset}: from offset {others} on, the log holds different rows; \
+                 an older copy of its folder was probably restored"
             );
             let refusal = Refusal::new(Code::OtherRows, others, text);
             return self.outbox.refuse(asked, refusal);

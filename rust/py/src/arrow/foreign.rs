@@ -76,9 +76,7 @@ pub(super) fn field(schema: &FFI_ArrowSchema) -> PyResult<Field> {
 /// Converts an array whose schema was accepted by `field`.
 pub(super) fn array(array: FFI_ArrowArray, schema: &FFI_ArrowSchema) -> PyResult<ArrayRef> {
     if array.is_released() {
-        return Err(refused(
-            "the array was taken by somebody else before, or released",
-        ));
+        return Err(refused("the array was already consumed or released"));
     }
     // SAFETY: the same structs, as defined by the interface.
     unsafe { check_array(ptr::from_ref(schema).cast(), ptr::from_ref(&array).cast())? };
@@ -277,9 +275,7 @@ impl Stream {
             raw
         };
         if raw.release.is_none() {
-            return Err(refused(
-                "the stream was taken by somebody else before, or released",
-            ));
+            return Err(refused("the stream was already consumed or released"));
         }
         Ok(Stream(raw))
     }

@@ -42,8 +42,8 @@ impl<L: Channel> Conversation<L> {
     ) -> Option<Notice> {
         self.lost += rows;
         let text = format!(
-            "the collector at {} does not have {rows} rows any more that it had acknowledged to {:?}, as if an older copy of its \
-             folder had been put in place; unacknowledged rows are still sent",
+            "the collector at {} has lost {rows} rows that it had acknowledged to {:?}; an older copy of its folder was \
+             probably restored. Unacknowledged rows are still sent",
             self.link.endpoint(),
             shared.name
         );
