@@ -2,6 +2,7 @@
 
 import asyncio
 import random
+import sys
 import weakref
 
 import pytest
@@ -360,6 +361,125 @@ def test_an_error_of_one_call_does_not_reach_another(zmq, aio, sockets, context)
         pull.close()
 
     run_in("asyncio", main())
+
+
+@pytest.mark.parametrize("kind", ["recv", "send", "poll"])
+def test_other_calls_expire_although_the_future_of_one_refuses(zmq, aio, sockets, context, kind):
+    class Own(asyncio.Future):
+        refuses = False
+
+        def set_result(self, result):
+            if self.refuses:
+                raise OSError("full")
+            super().set_result(result)
+
+        def set_exception(self, error):
+            if self.refuses:
+                raise OSError("full")
+            super().set_exception(error)
+
+    class Socket(aio.Socket):
+        _Future = Own
+
+    async def main():
+        loop = asyncio.get_running_loop()
+        told = loop.create_future()
+        loop.set_exception_handler(lambda _, event: told.set_result(str(event["exception"])))
+        dealer = Socket(context, zmq.DEALER)
+        dealer.rcvtimeo = dealer.sndtimeo = 50
+        call = {
+            "recv": dealer.recv,
+            "send": lambda: dealer.send(b"x"),
+            "poll": lambda: dealer.poll(50),
+        }[kind]
+        first, second = call(), call()
+        dealer.rcvtimeo = dealer.sndtimeo = 100
+        third = dealer.recv()
+        first.refuses = True
+        async with asyncio.timeout(PATIENCE):
+            assert await told == "full"
+            if kind == "poll":
+                assert await second == 0
+            else:
+                with pytest.raises(zmq.Again):
+                    await second
+            # The timer for the next deadline is set, too.
+            with pytest.raises(zmq.Again):
+                await third
+        assert not first.done()
+        dealer.close()
+
+    run_in("asyncio", main())
+
+
+def test_other_polls_are_answered_although_the_future_of_one_refuses(zmq, aio, sockets, context):
+    class Own(asyncio.Future):
+        refuses = False
+
+        def set_result(self, result):
+            if self.refuses:
+                raise OSError("full")
+            super().set_result(result)
+
+    class Socket(aio.Socket):
+        _Future = Own
+
+    push = sockets.bound(zmq.PUSH)
+
+    async def main():
+        loop = asyncio.get_running_loop()
+        told = loop.create_future()
+        loop.set_exception_handler(lambda _, event: told.set_result(str(event["exception"])))
+        pull = Socket(context, zmq.PULL)
+        pull.connect(push.last_endpoint.decode())
+        first, second = pull.poll(), pull.poll()
+        first.refuses = True
+        push._shadow_sock.send(b"x")
+        async with asyncio.timeout(PATIENCE):
+            assert await told == "full"
+            assert await second == zmq.POLLIN
+        assert not first.done()
+        pull.close()
+
+    run_in("asyncio", main())
+
+
+def test_the_end_of_the_program_comes_before_other_errors(zmq, aio, sockets, context, monkeypatch):
+    class End(SystemExit):
+        pass
+
+    class Own(asyncio.Future):
+        error = None
+
+        def set_result(self, result):
+            if self.error is not None:
+                raise self.error
+            super().set_result(result)
+
+    class Socket(aio.Socket):
+        _Future = Own
+
+    printed = []
+    monkeypatch.setattr(sys, "unraisablehook", lambda told: printed.append(str(told.exc_value)))
+    push, pull = sockets.bound(zmq.PUSH), Socket(context, zmq.PULL)
+    pull.connect(push.last_endpoint.decode())
+    polls = []
+
+    async def wait():
+        polls.extend(pull.poll() for _ in range(4))
+        polls[0].error, polls[1].error, polls[2].error = OSError("full"), End(), OSError("late")
+        push._shadow_sock.send(b"x")
+        await asyncio.sleep(PATIENCE)
+
+    async def answer():
+        return await polls[3]
+
+    with asyncio.Runner() as runner:
+        with pytest.raises(End):
+            runner.run(wait())
+        assert runner.run(answer()) == zmq.POLLIN
+    assert printed == ["full", "late"]
+    pull.close()
 
 
 def test_a_message_that_no_longer_fits_goes_to_the_next_call(run, pipe):

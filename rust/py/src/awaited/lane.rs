@@ -21,7 +21,7 @@ use super::back::Back;
 use super::form::{Form, Outgoing, Patience, Progress};
 use super::queues::{Counts, Poll, Queues, Receiver, Sender};
 use super::ready::running_loop;
-use super::settling::{Raiser, Undo, cancel, fail, is_abandoned, is_done, succeed};
+use super::settling::{Outcome, Raiser, Undo, cancel, fail, is_abandoned, is_done, succeed};
 use super::states::{Watch, WatchEvent, Work, WorkEvent};
 use crate::blocking::Limit;
 use crate::error::{not_now, raise};
@@ -525,12 +525,13 @@ impl Lane {
             Err(_) if self.core.is_closed() => return Ok(false),
             Err(error) => {
                 let polls = mem::take(&mut self.lock().polls);
+                let mut outcome = Outcome::default();
                 for call in polls {
                     if !is_done(py, &call.future) {
-                        fail(py, &call.future, raise(error.clone()))?;
+                        outcome.note(py, fail(py, &call.future, raise(error.clone())));
                     }
                 }
-                return Ok(true);
+                return outcome.result().map(|()| true);
             }
         };
         let polls = mem::take(&mut self.lock().polls);
@@ -541,13 +542,14 @@ impl Lane {
             missed.append(&mut queues.polls);
             queues.polls = missed;
         }
+        let mut outcome = Outcome::default();
         for call in hit {
             if !is_done(py, &call.future) {
-                let events = (call.mask & ready).into_pyobject(py)?.into_any();
-                succeed(py, &call.future, events)?;
+                let Ok(events) = (call.mask & ready).into_pyobject(py);
+                outcome.note(py, succeed(py, &call.future, events.into_any()));
             }
         }
-        Ok(true)
+        outcome.result().map(|()| true)
     }
 
     // ---- time -------------------------------------------------------------------------------------------------------
@@ -680,9 +682,12 @@ impl Lane {
             Some(limit) => limit.is_over(py, &lane.core, direction),
             None => not_now(py, direction),
         };
+        // These calls are in no queue any more, so an error of one must not keep the others from ending.
+        let mut outcome = Outcome::default();
         for call in receivers {
             if !is_done(py, &call.future) {
-                fail(py, &call.future, again(call.limit, Direction::Recv))?;
+                let over = again(call.limit, Direction::Recv);
+                outcome.note(py, fail(py, &call.future, over));
             }
         }
         for call in senders {
@@ -690,21 +695,24 @@ impl Lane {
                 continue;
             }
             let over = || again(call.limit, Direction::Send);
-            match call.outgoing.give_up(py, &lane.core, over) {
-                Ok(sent) => succeed(py, &call.future, sent.into_bound(py))?,
-                Err(error) => fail(py, &call.future, error)?,
-            }
+            let ended = match call.outgoing.give_up(py, &lane.core, over) {
+                Ok(sent) => succeed(py, &call.future, sent.into_bound(py)),
+                Err(error) => fail(py, &call.future, error),
+            };
+            outcome.note(py, ended);
         }
         for call in polls {
             if !is_done(py, &call.future) {
-                succeed(py, &call.future, 0i16.into_pyobject(py)?.into_any())?;
+                let Ok(none) = 0i16.into_pyobject(py);
+                outcome.note(py, succeed(py, &call.future, none.into_any()));
             }
         }
         let next = lane.lock().next_deadline();
         if let Some(next) = next {
-            Lane::wake_at(slf, next)?;
+            outcome.note(py, Lane::wake_at(slf, next));
         }
-        Lane::serve(slf)
+        outcome.note(py, Lane::serve(slf));
+        outcome.result()
     }
 
     /// Called when a call was cancelled. At most half of the entries in the queues may be cancelled calls.

@@ -86,6 +86,34 @@ impl Raiser {
     }
 }
 
+/// The outcome of settling several futures, each of which may fail by itself.
+#[derive(Default)]
+pub(super) struct Outcome {
+    kept: Option<PyErr>,
+}
+
+impl Outcome {
+    /// Keeps an error for the code that runs the loop. It can raise only one, so the others are printed. The first one is
+    /// kept, but one that is to end the program, such as KeyboardInterrupt, comes before others.
+    pub(super) fn note(&mut self, py: Python<'_>, settled: PyResult<()>) {
+        let Err(error) = settled else {
+            return;
+        };
+        let is_ordinary = |error: &PyErr| error.is_instance_of::<PyException>(py);
+        let other = match &self.kept {
+            Some(kept) if !is_ordinary(kept) || is_ordinary(&error) => Some(error),
+            _ => self.kept.replace(error),
+        };
+        if let Some(other) = other {
+            other.write_unraisable(py, None);
+        }
+    }
+
+    pub(super) fn result(self) -> PyResult<()> {
+        self.kept.map_or(Ok(()), Err)
+    }
+}
+
 /// Every answer of `done` except a clear no counts as done, because no result can be set on such a future.
 pub(super) fn is_done(py: Python<'_>, future: &Py<PyAny>) -> bool {
     match future.call_method0(py, intern!(py, "done")) {
