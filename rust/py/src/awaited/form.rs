@@ -244,14 +244,30 @@ fn must_wait(error: &Error, patience: Patience) -> bool {
 
 /// The messages or parts that a call sends.
 pub(crate) enum Outgoing {
-    /// `send` and `send_multipart`: the message, the result of the call, and a [`Begun`] if earlier calls gathered
-    /// parts of the message.
-    One(Option<Message>, Py<PyAny>, Option<Begun>),
-    /// Parts of a message that several calls send, whether more parts follow, and the result of this call. When the
-    /// call reaches the front of the queue, it checks whether the parts are a message by themselves.
-    Parts(VecDeque<CoreFrame>, bool, Py<PyAny>),
-    /// `send_batch`: the next message, the messages after it, and the number of messages sent.
-    Many(Option<Message>, vec::IntoIter<Message>, usize),
+    /// `send` and `send_multipart`.
+    One {
+        message: Option<Message>,
+        /// The result of the call.
+        result: Py<PyAny>,
+        /// The parts of the message that earlier calls gathered, if there are any.
+        begun: Option<Begun>,
+    },
+    /// Parts of a message that several calls send. When the call reaches the front of the queue, it checks whether the
+    /// parts are a message by themselves.
+    Parts {
+        parts: VecDeque<CoreFrame>,
+        /// Whether more parts follow in another call.
+        more: bool,
+        /// The result of this call.
+        result: Py<PyAny>,
+    },
+    /// `send_batch`.
+    Many {
+        next: Option<Message>,
+        /// The messages after it.
+        rest: vec::IntoIter<Message>,
+        sent: usize,
+    },
     /// `send_batch` of an iterable whose messages are not known yet.
     Each(Each),
 }
@@ -270,6 +286,30 @@ pub(crate) enum Progress {
 const LIMIT: Duration = Duration::from_millis(2);
 
 impl Outgoing {
+    pub(crate) fn one(message: Message, result: Py<PyAny>) -> Outgoing {
+        Outgoing::One {
+            message: Some(message),
+            result,
+            begun: None,
+        }
+    }
+
+    pub(crate) fn parts(message: Message, more: bool, result: Py<PyAny>) -> Outgoing {
+        Outgoing::Parts {
+            parts: message.into_iter().collect(),
+            more,
+            result,
+        }
+    }
+
+    pub(crate) fn many(first: Message, rest: vec::IntoIter<Message>) -> Outgoing {
+        Outgoing::Many {
+            next: Some(first),
+            rest,
+            sent: 0,
+        }
+    }
+
     /// Sends as much as is possible now.
     pub(crate) fn push(&mut self, py: Python<'_>, core: &CoreSocket) -> PyResult<Progress> {
         if let Outgoing::Each(each) = self {
@@ -285,14 +325,22 @@ impl Outgoing {
 
     /// The same for messages that are already known. Returns the result of the call once all are sent.
     fn push_taken(&mut self, py: Python<'_>, core: &CoreSocket) -> PyResult<Option<Py<PyAny>>> {
-        if let Outgoing::Parts(parts, false, result) = self
+        if let Outgoing::Parts {
+            parts,
+            more: false,
+            result,
+        } = self
             && !core.is_sending_parts()
         {
             let message = Message::from_frames(parts.drain(..));
-            *self = Outgoing::One(Some(message), result.clone_ref(py), None);
+            *self = Outgoing::one(message, result.clone_ref(py));
         }
         match self {
-            Outgoing::Parts(parts, more, result) => {
+            Outgoing::Parts {
+                parts,
+                more,
+                result,
+            } => {
                 let (pushed, wakes) = deferring_wakes(|| push_parts(core, parts, *more));
                 if !wakes.is_empty() {
                     py.detach(|| drop(wakes));
@@ -302,12 +350,20 @@ impl Outgoing {
                     Pushed::Waiting => Ok(None),
                     Pushed::AllBut(message) => {
                         let begun = Begun::of(core, &message);
-                        *self = Outgoing::One(Some(message), result.clone_ref(py), begun);
+                        *self = Outgoing::One {
+                            message: Some(message),
+                            result: result.clone_ref(py),
+                            begun,
+                        };
                         Ok(None)
                     }
                 }
             }
-            Outgoing::One(pending, result, begun) => {
+            Outgoing::One {
+                message: pending,
+                result,
+                begun,
+            } => {
                 if let Some(message) = pending.take() {
                     *pending = send_now(py, core, message)?;
                 }
@@ -317,10 +373,10 @@ impl Outgoing {
                 begun::finish(begun.take());
                 Ok(Some(result.clone_ref(py)))
             }
-            Outgoing::Many(pending, rest, sent) => {
-                if let Some(message) = pending.take() {
-                    *pending = send_now(py, core, message)?;
-                    if pending.is_some() {
+            Outgoing::Many { next, rest, sent } => {
+                if let Some(message) = next.take() {
+                    *next = send_now(py, core, message)?;
+                    if next.is_some() {
                         return Ok(None);
                     }
                     *sent += 1;
@@ -333,7 +389,7 @@ impl Outgoing {
                 *sent += count;
                 match failed {
                     Some(SendError { message, error }) if error.kind() == ErrorKind::Again => {
-                        *pending = Some(message);
+                        *next = Some(message);
                         Ok(None)
                     }
                     Some(failed) if *sent == 0 => Err(raise(failed.error)),
@@ -353,10 +409,12 @@ impl Outgoing {
     ) -> PyResult<Py<PyAny>> {
         let begun = match self {
             Outgoing::Each(each) => return count_object(py, each.so_far(py, error)?),
-            Outgoing::Many(_, _, sent) if sent > 0 => return count_object(py, sent),
-            Outgoing::Many(..) | Outgoing::Parts(_, true, _) => None,
-            Outgoing::One(_, _, begun) => begun,
-            Outgoing::Parts(parts, false, _) => {
+            Outgoing::Many { sent, .. } if sent > 0 => return count_object(py, sent),
+            Outgoing::Many { .. } | Outgoing::Parts { more: true, .. } => None,
+            Outgoing::One { begun, .. } => begun,
+            Outgoing::Parts {
+                parts, more: false, ..
+            } => {
                 let gathered = core.is_sending_parts();
                 let message = core.complete(parts);
                 gathered.then(|| Begun::of(core, &message)).flatten()

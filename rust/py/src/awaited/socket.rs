@@ -362,7 +362,7 @@ impl AsyncSocket {
         match send_now(slf.py(), core, message) {
             Ok(None) => AsyncSocket::sent(slf, result, flags),
             Ok(Some(message)) => {
-                let outgoing = Outgoing::One(Some(message), result.unbind(), None);
+                let outgoing = Outgoing::one(message, result.unbind());
                 AsyncSocket::wait_to_send(slf, core, outgoing, flags)
             }
             Err(error) => AsyncSocket::failed(slf, error),
@@ -433,9 +433,9 @@ impl AsyncSocket {
             more || core.is_sending_parts() || slf.get().counts.senders.load(Ordering::Relaxed) > 0;
         if in_parts {
             let outgoing = if core.is_single_part() && !more {
-                Outgoing::One(Some(message), result, None)
+                Outgoing::one(message, result)
             } else {
-                Outgoing::Parts(message.into_iter().collect(), more, result)
+                Outgoing::parts(message, more, result)
             };
             return AsyncSocket::send_parts(slf, core, outgoing, flags);
         }
@@ -503,7 +503,7 @@ impl AsyncSocket {
             let Some(first) = messages.next() else {
                 return AsyncSocket::sent(slf, 0usize.into_pyobject(py)?.into_any(), flags);
             };
-            Outgoing::Many(Some(first), messages, 0)
+            Outgoing::many(first, messages)
         } else {
             Outgoing::Each(Each::new(messages)?)
         };
