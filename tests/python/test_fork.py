@@ -206,6 +206,50 @@ def test_fork_while_another_thread_waits(zmq):
     assert output == "{0}\n[b'still there']\n"
 
 
+@pytest.mark.zeroxide_only
+def test_fork_while_other_threads_wait_for_a_tracker(zmq):
+    """Each wait takes a lock for a moment. In a child that is forked just then, no thread releases it."""
+    output, _ = run_script(
+        zmq.__name__,
+        """
+        import os, signal, threading
+        context = zmq.Context()
+        pull, push = context.socket(zmq.PULL), context.socket(zmq.PUSH)
+        pull.bind("inproc://x")
+        push.connect("inproc://x")
+        tracker = push.send(bytearray(100_000), copy=False, track=True)
+        over = threading.Event()
+
+        def expires():
+            try:
+                tracker.wait(0)
+            except zmq.NotDone:
+                return True
+
+        def keep_waiting():
+            while not over.is_set():
+                expires()
+
+        threads = [threading.Thread(target=keep_waiting) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        ends = set()
+        for _ in range(100):
+            pid = os.fork()
+            if not pid:
+                signal.alarm(20)
+                os._exit(0 if expires() else 1)
+            ends.add(os.waitpid(pid, 0)[1])
+        over.set()
+        for thread in threads:
+            thread.join()
+        print(ends)
+        context.destroy(linger=0)
+        """,
+    )
+    assert output == "{0}\n"
+
+
 @pytest.mark.parametrize("method", ["fork", "spawn"])
 def test_multiprocessing(zmq, method, directory):
     program = directory / "program.py"

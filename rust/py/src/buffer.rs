@@ -14,7 +14,8 @@ use std::collections::TryReserveError;
 use std::ffi::c_int;
 use std::slice;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use bytes::{Bytes, BytesMut};
@@ -26,6 +27,7 @@ use zeroxide::binding::Copies;
 use zeroxide::{Frame, Message};
 use zeroxide_queue::mpsc::Queue;
 
+use crate::fork::generation;
 use crate::reclaimer::{self, Lender};
 
 /// `bytes` objects of at least this size are lent instead of copied. For smaller ones, a copy is cheaper than keeping
@@ -130,18 +132,58 @@ impl Drop for Lent {
     }
 }
 
-#[derive(Default)]
 struct Done {
     flag: AtomicBool,
+    /// The process that lent the memory.
+    process: u32,
     lock: Mutex<()>,
     changed: Condvar,
 }
 
 impl Done {
+    fn new() -> Arc<Done> {
+        Arc::new(Done {
+            flag: AtomicBool::new(false),
+            process: generation(),
+            lock: Mutex::new(()),
+            changed: Condvar::new(),
+        })
+    }
+
+    fn is_set(&self) -> bool {
+        self.flag.load(Ordering::Acquire)
+    }
+
     fn set(&self) {
-        let _guard = self.lock.lock().unwrap_or_else(PoisonError::into_inner);
         self.flag.store(true, Ordering::Release);
-        self.changed.notify_all();
+        // A thread that has not seen the flag holds the lock until it waits.
+        if let Some(_guard) = self.locked() {
+            self.changed.notify_all();
+        }
+    }
+
+    /// Waits until it is set, for up to `limit`. Returns whether it is.
+    fn wait(&self, limit: Duration) -> bool {
+        if self.is_set() {
+            return true;
+        }
+        match self.locked() {
+            Some(guard) if !self.is_set() => {
+                let waited = self.changed.wait_timeout(guard, limit);
+                drop(waited.unwrap_or_else(PoisonError::into_inner));
+            }
+            Some(_) => {}
+            // Without the lock, another thread of this child cannot wake this one.
+            None => thread::sleep(limit),
+        }
+        self.is_set()
+    }
+
+    /// Takes the lock. `None` in a forked child, because a thread of the parent may have held the lock at the fork, and
+    /// then it stays locked there.
+    fn locked(&self) -> Option<MutexGuard<'_, ()>> {
+        let is_own = self.process == generation();
+        is_own.then(|| self.lock.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
 
@@ -157,7 +199,7 @@ impl Release {
     #[getter]
     fn done(&self) -> bool {
         reclaim();
-        self.done.flag.load(Ordering::Acquire)
+        self.done.is_set()
     }
 
     #[doc = text!(Release::wait)]
@@ -175,22 +217,7 @@ impl Release {
             let left = deadline.map_or(slice, |at| {
                 at.saturating_duration_since(Instant::now()).min(slice)
             });
-            let done = py.detach(|| {
-                let guard = self
-                    .done
-                    .lock
-                    .lock()
-                    .unwrap_or_else(PoisonError::into_inner);
-                if !self.done.flag.load(Ordering::Acquire) {
-                    drop(
-                        self.done
-                            .changed
-                            .wait_timeout(guard, left)
-                            .unwrap_or_else(PoisonError::into_inner),
-                    );
-                }
-                self.done.flag.load(Ordering::Acquire)
-            });
+            let done = py.detach(|| self.done.wait(left));
             reclaim();
             py.check_signals()?;
             if done || deadline.is_some_and(|at| at <= Instant::now()) {
@@ -342,7 +369,7 @@ pub(crate) fn lent(data: &Bound<'_, PyAny>, threshold: usize, track: bool) -> Py
     if buffer.len() < threshold.max(1) {
         return Ok(Body::copied(with_contiguous(data, copy)??));
     }
-    let done = track.then(Arc::<Done>::default);
+    let done = track.then(Done::new);
     let lent = Lent {
         memory: buffer.pointer(),
         len: buffer.len(),
@@ -354,7 +381,7 @@ pub(crate) fn lent(data: &Bound<'_, PyAny>, threshold: usize, track: bool) -> Py
 
 fn lend_bytes(object: &Bound<'_, PyBytes>, track: bool) -> Body {
     let body = object.as_bytes();
-    let done = track.then(Arc::<Done>::default);
+    let done = track.then(Done::new);
     let lent = Lent {
         memory: body.as_ptr(),
         len: body.len(),
