@@ -284,7 +284,7 @@ class Producer:
         read row by row.
 
         Args:
-            values: Values, or dicts with `value` and optionally `key`, `topic`, `headers` and
+            values: Values, or mappings with `value` and optionally `key`, `topic`, `headers` and
                 `timestamp`.
             key: For rows without their own, as are the following arguments; see `send`.
             topic: See `send`.
@@ -297,6 +297,8 @@ class Producer:
         Raises:
             CollectorGone: As `send`. The error's `sent` is the number of rows that were accepted,
                 and `unsent` a row that was read from the iterable and was not.
+            TypeError: If `values` is a single value or row.
+            ValueError: If a mapping has no `value`, or a field that no row has.
         """
 
     def send_arrow(self, data: ArrowData) -> int:
@@ -311,7 +313,7 @@ class Producer:
             The number of rows.
 
         Raises:
-            CollectorGone: As `send`.
+            CollectorGone: As `send`. The error's `sent` is the number of rows that were accepted.
             ValueError: If a column has the wrong type.
         """
 

@@ -8,6 +8,7 @@ import signal
 import sys
 import threading
 from datetime import UTC, datetime, timedelta
+from types import MappingProxyType
 
 import pytest
 from support import PATIENCE, Background, eventually
@@ -98,7 +99,9 @@ def test_tables_are_appended(collector):
     [
         (b"one", "many rows"),
         ({"value": b"one"}, "many rows"),
-        ([{"key": b"k"}], "with a value"),
+        ([{"key": b"k"}], "without a value"),
+        ([{"value": b"v", "tpoic": "t"}], "a row has value, key, topic.* not 'tpoic'"),
+        ([MappingProxyType({"value": b"v", "tpoic": "t"})], "not 'tpoic'"),
         ([3], "bytes or str, not int"),
         ([{"value": b"v", "topic": b"\xff"}], "UTF-8"),
     ],

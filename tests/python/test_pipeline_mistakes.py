@@ -93,7 +93,12 @@ PRODUCER = {
     "send_batch(5)": (TypeError, "send_batch takes a list of values", "not 5"),
     "flush('x')": (TypeError, "timeout_s takes a number, not 'x'"),
     "send_batch('text')": (TypeError, "send_batch takes many values; send takes one"),
+    "send_batch({'value': b''})": (TypeError, "send_batch takes many values; send takes one"),
+    "send_batch(bytearray(b'x'))": (TypeError, "send_batch takes many values; send takes one"),
     "send_batch([{'valu': b''}])": (ValueError, "a row has value, key, topic", "not 'valu'"),
+    "send_batch(iter([{'valu': b''}]))": (ValueError, "a row has value, key, topic", "not 'valu'"),
+    "send_batch([{'value': b'', 5: b''}])": (ValueError, "a row has value, key, topic", "not 5"),
+    "send_batch([{'value': None}])": (ValueError, "a row without a value", "must have"),
 }
 
 

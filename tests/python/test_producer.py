@@ -9,8 +9,10 @@ import subprocess
 import sys
 import threading
 import weakref
+from collections import OrderedDict, UserDict
 from datetime import UTC, datetime
 from itertools import pairwise
+from types import MappingProxyType
 
 import pyarrow as pa
 import pytest
@@ -151,6 +153,26 @@ def test_batches_of_values_and_rows(collector):
         (b"y", b"k", "own"),
         (b"z", b"default", "common"),
     ]
+
+
+@pytest.mark.parametrize("given", [list, iter])
+@pytest.mark.parametrize("kind", [OrderedDict, UserDict, MappingProxyType])
+def test_rows_are_mappings_of_any_class(collector, given, kind):
+    row = kind(
+        {"value": "y", "key": None, "topic": "own", "headers": {"a": b"1"}, "timestamp": 1.5}
+    )
+    with Producer(collector.endpoint) as producer:
+        assert producer.send_batch(given([row, kind({"value": b"z"})]), key="k", topic="t") == 2
+    assert collector.append(given([row])) == (2, 3)
+    rows = fetch(collector.endpoint, headers=True).to_pylist()
+    assert [(row["value"], row["key"], row["topic"]) for row in rows] == [
+        (b"y", b"k", "own"),
+        (b"z", b"k", "t"),
+        (b"y", None, "own"),
+    ]
+    for row in rows[0], rows[2]:
+        assert row["headers"] == [{"key": "a", "value": b"1"}]
+        assert row["timestamp"].timestamp() == 1.5
 
 
 def test_tables(collector):
@@ -659,6 +681,15 @@ def test_a_batch_that_times_out_reports_what_it_took(form):
     assert caught.value.sent == producer.stats()["rows"] > 0
     if form is iter:
         assert given[caught.value.sent :] == [caught.value.unsent]
+    with pytest.raises((CollectorGone, NotAcknowledged)):
+        producer.close(0)
+
+
+def test_a_table_that_times_out_reports_what_it_took():
+    producer = Producer(NOBODY, timeout_s=0.2, max_unacked_rows=10, batch_rows=4)
+    with pytest.raises(CollectorGone) as caught:
+        producer.send_arrow(pa.table({"value": [b"x"] * 100}))
+    assert caught.value.sent == producer.stats()["rows"] > 0
     with pytest.raises((CollectorGone, NotAcknowledged)):
         producer.close(0)
 

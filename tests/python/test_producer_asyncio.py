@@ -378,6 +378,22 @@ def test_a_batch_that_is_cancelled_as_rows_are_acknowledged(collector, turns):
     asyncio.run(main())
 
 
+def test_a_table_whose_call_is_cancelled():
+    async def main():
+        producer = zeroxide.asyncio.Producer(NOBODY, max_unacked_rows=10, batch_rows=4)
+        sending = asyncio.create_task(producer.send_arrow(pa.table({"value": [b"x"] * 100})))
+        while not producer.stats()["rows"]:
+            await asyncio.sleep(0.001)
+        sending.cancel()
+        with pytest.raises(asyncio.CancelledError) as caught:
+            await sending
+        assert caught.value.sent == producer.stats()["rows"]
+        with pytest.raises(NotAcknowledged):
+            await producer.close(0)
+
+    asyncio.run(main())
+
+
 def test_an_iterable_that_raises(collector):
     async def main():
         def rows():

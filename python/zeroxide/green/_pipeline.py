@@ -4,7 +4,7 @@ import contextlib
 import os
 import time
 import weakref
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial, wraps
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
@@ -116,7 +116,7 @@ class Producer(_BlockingProducer):
     ) -> int:
         if isinstance(values, list | tuple):
             return _patiently(super().send_batch, list(values), key, topic, headers, timestamp)
-        if isinstance(values, str | bytes):
+        if isinstance(values, str | bytes | bytearray | memoryview | Mapping):
             raise TypeError("send_batch takes many values; send takes one")
         taken, left = 0, {}
         try:

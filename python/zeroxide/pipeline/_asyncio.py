@@ -7,7 +7,7 @@ import asyncio
 import time
 import weakref
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar
@@ -157,8 +157,8 @@ class AsyncProducer(ProducerBase):
         the loop.
 
         Args:
-            values: Values, or dicts with `value` and optionally `key`, `topic`, `headers`
-                and `timestamp`.
+            values: Values, or mappings with `value` and optionally `key`, `topic`,
+                `headers` and `timestamp`.
             key: For rows without their own, as are the other arguments.
             topic: See `send`.
             headers: See `send`.
@@ -178,7 +178,7 @@ class AsyncProducer(ProducerBase):
             take = super().send_batch
             rows = list(values)
             return await self._threads.run_counted(take, rows, key, topic, headers, timestamp)
-        if isinstance(values, str | bytes):
+        if isinstance(values, str | bytes | bytearray | memoryview | Mapping):
             raise TypeError("send_batch takes many values; send takes one")
         if not isinstance(values, Iterable):
             raise TypeError(
@@ -210,9 +210,14 @@ class AsyncProducer(ProducerBase):
 
         Returns:
             The number of rows.
+
+        Raises:
+            CollectorGone: As `send`. The error's `sent` is the number of rows that were
+                accepted, as is that of the `CancelledError` of a cancelled call.
+            ValueError: If a column has the wrong type.
         """
         self._watch()
-        return await self._threads.run(super().send_arrow, data)
+        return await self._threads.run_counted(super().send_arrow, data)
 
     @renamed(timeout="timeout_s")
     async def flush(self, timeout_s: float | None = None) -> None:

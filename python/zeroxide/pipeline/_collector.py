@@ -222,6 +222,7 @@ class Collector(_native.Collector, Closing):
         Raises:
             Refused: If they cannot be written. Some of them may be in the log then.
             TypeError: If `rows` is a single row.
+            ValueError: If a mapping has no `value`, or a field that no row has.
         """
         if timeout_s is not None:
             _checks.number("timeout_s", timeout_s)

@@ -41,7 +41,7 @@ __all__ = ["Delivery", "Headers", "Producer", "ProducerBase", "Row", "Timestamp"
 Value: TypeAlias = str | Buffer
 Headers: TypeAlias = Mapping[str, Value] | Iterable[tuple[str, Value]]
 Timestamp: TypeAlias = datetime | float | int
-# A value, or a dict with `value` and optionally `key`, `topic`, `headers`, `timestamp`.
+# A value, or a mapping with `value` and optionally `key`, `topic`, `headers`, `timestamp`.
 Row: TypeAlias = Value | Mapping[str, Any]
 
 _log = logging.getLogger("zeroxide.producer")

@@ -2,6 +2,7 @@
 
 pub(crate) mod client;
 pub(crate) mod collector;
+mod fields;
 pub(crate) mod files;
 pub(crate) mod follow;
 pub(crate) mod producer;

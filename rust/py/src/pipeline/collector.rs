@@ -4,10 +4,9 @@ use std::path::PathBuf;
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
-use pyo3::exceptions::{PyTypeError, PyValueError};
-use pyo3::intern;
+use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyDict, PyMapping, PyString, PyTuple};
+use pyo3::types::{PyBytes, PyDict, PyTuple};
 use zeroxide_log::{Batch, BatchBuilder, Hold, LogError, Row};
 use zeroxide_pipeline::collector::{
     Collector as CoreCollector, CollectorError, Config, Framing, Grant, Grants, Plain, Role,
@@ -15,7 +14,8 @@ use zeroxide_pipeline::collector::{
 };
 use zeroxide_pipeline::reader::hex;
 
-use super::rows::{Headers, headers, octets, optional_octets, timestamp};
+use super::fields::{Extras, Fields};
+use super::rows::octets;
 use super::{Own, Raised, deadline, exception, span, wait};
 use crate::access::{AllowList, key};
 use crate::arguments;
@@ -360,64 +360,19 @@ type Found = (u64, Vec<(u64, u64)>, Vec<String>);
 
 /// Adds a row.
 fn push(builder: &mut BatchBuilder, row: &Bound<'_, PyAny>) -> PyResult<()> {
-    // Check for bytes first, because checking for a mapping is slow.
-    let columns = match row.is_instance_of::<PyBytes>() {
-        true => None,
-        false => row.cast::<PyMapping>().ok(),
-    };
-    let Some(columns) = columns else {
-        let value = octets(row)?;
-        let row = Row {
-            value: &value,
+    let pushed = match Fields::of(row)? {
+        Some(fields) => {
+            let value = octets(&fields.value)?;
+            let common = Extras::default();
+            let extras = fields.extras(&common)?;
+            extras.with(&value, |row| builder.push(row))?
+        }
+        None => builder.push(Row {
+            value: &octets(row)?,
             ..Row::default()
-        };
-        return builder.push(row).map_err(refused_row);
+        }),
     };
-    let py = row.py();
-    let value = given(columns, intern!(py, "value"))?.ok_or_else(|| {
-        PyTypeError::new_err("a row is a value, or a mapping with a value, and with key, topic, headers and timestamp if it has them")
-    })?;
-    let (key, topic) = (
-        given(columns, intern!(py, "key"))?,
-        given(columns, intern!(py, "topic"))?,
-    );
-    let own_headers = given(columns, intern!(py, "headers"))?;
-    let time = given(columns, intern!(py, "timestamp"))?;
-    let named: Headers<'_> = own_headers.as_ref().map_or(Ok(Vec::new()), headers)?;
-    let named: Vec<(&str, &[u8])> = named
-        .iter()
-        .map(|(name, value)| (name.as_str(), value.as_ref()))
-        .collect();
-    let (value, key, topic) = (
-        octets(&value)?,
-        optional_octets(key.as_ref())?,
-        optional_octets(topic.as_ref())?,
-    );
-    let topic = topic
-        .as_deref()
-        .map(str::from_utf8)
-        .transpose()
-        .map_err(|_| PyValueError::new_err("a topic is text: its bytes are not UTF-8"))?;
-    let row = Row {
-        value: &value,
-        key: key.as_deref(),
-        topic,
-        timestamp: time.as_ref().map(timestamp).transpose()?,
-        headers: &named,
-        frames: None,
-    };
-    builder.push(row).map_err(refused_row)
-}
-
-/// The field of a row with that name, if it has one.
-fn given<'py>(
-    row: &Bound<'py, PyMapping>,
-    name: &Bound<'py, PyString>,
-) -> PyResult<Option<Bound<'py, PyAny>>> {
-    match row.contains(name)? {
-        true => Ok(Some(row.get_item(name)?).filter(|given| !given.is_none())),
-        false => Ok(None),
-    }
+    pushed.map_err(refused_row)
 }
 
 /// Moves a last row that made a batch much too large to a batch of its own.

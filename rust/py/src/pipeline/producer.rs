@@ -1,26 +1,25 @@
 //! Producers.
 
-use std::borrow::Cow;
 use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
 use pyo3::exceptions::{PyTypeError, PyValueError};
-use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyTuple};
-use zeroxide_log::{Batch, BatchBuilder, Row};
+use pyo3::types::{PyDict, PyMapping, PyTuple};
+use zeroxide_log::{Batch, BatchBuilder, Row, Table};
 use zeroxide_pipeline::producer::{
     Failure, Notice, Place, Producer as CoreProducer, ProducerConfig,
 };
 use zeroxide_pipeline::reader::hex;
 
-use super::rows::{Headers, headers, octets, optional_octets, timestamp};
+use super::fields::{Extras, Fields};
+use super::rows::octets;
 use super::{Own, deadline, of_failure, security, span, wait};
 use crate::arguments;
 use crate::arrow;
-use crate::buffer::reclaim;
+use crate::buffer::{is_one_body, reclaim};
 use crate::counters::fill;
 use crate::error::{say, told};
 use crate::parting;
@@ -32,102 +31,13 @@ const TABLE_ROWS: usize = 1 << 16;
 /// A batch has at most 1 GiB, so large rows are taken in steps of about this size.
 const TABLE_BYTES: usize = 64 << 20;
 
+/// The error of `send_batch` for one row, which would otherwise be read as many: a dict as rows of its names.
+const ONE_ROW: &str = "send_batch takes many values; send takes one";
+
 #[doc = text!(Producer)]
 #[pyclass(subclass, frozen, module = "zeroxide._native")]
 pub(crate) struct Producer {
     open: OnceLock<Own<CoreProducer>>,
-}
-
-/// The fields of a row other than its value.
-#[derive(Default)]
-struct Extras<'a> {
-    key: Option<Cow<'a, [u8]>>,
-    topic: Option<Cow<'a, [u8]>>,
-    headers: Headers<'a>,
-    timestamp: Option<i64>,
-}
-
-impl<'a> Extras<'a> {
-    fn new(
-        key: Option<&'a Bound<'_, PyAny>>,
-        topic: Option<&'a Bound<'_, PyAny>>,
-        given: Option<&Bound<'a, PyAny>>,
-        time: Option<&Bound<'_, PyAny>>,
-    ) -> PyResult<Extras<'a>> {
-        Ok(Extras {
-            key: optional_octets(key)?,
-            topic: optional_octets(topic)?,
-            headers: given.map_or(Ok(Vec::new()), headers)?,
-            timestamp: time.map(timestamp).transpose()?,
-        })
-    }
-
-    /// The value and the other fields of a row given as a dict; missing fields are taken from `common`.
-    fn merged<'py>(
-        row: &Bound<'py, PyDict>,
-        common: &Extras<'_>,
-    ) -> PyResult<(Bound<'py, PyAny>, Extras<'static>)> {
-        let py = row.py();
-        let given = |name| PyResult::Ok(row.get_item(name)?.filter(|item| !item.is_none()));
-        let known = ["value", "key", "topic", "headers", "timestamp"];
-        for name in row.keys() {
-            if !known.iter().any(|known| name.eq(*known).unwrap_or(false)) {
-                return Err(PyValueError::new_err(format!(
-                    "a row has value, key, topic, headers and timestamp, not {}",
-                    name.repr()?
-                )));
-            }
-        }
-        let value = given(intern!(py, "value"))?
-            .ok_or_else(|| PyValueError::new_err("a row without a value"))?;
-        let (key, topic) = (given(intern!(py, "key"))?, given(intern!(py, "topic"))?);
-        let (list, time) = (
-            given(intern!(py, "headers"))?,
-            given(intern!(py, "timestamp"))?,
-        );
-        let own = Extras::new(key.as_ref(), topic.as_ref(), list.as_ref(), time.as_ref())?;
-        let merged = Extras {
-            key: own.key.or_else(|| common.key.clone()).map(owned),
-            topic: own.topic.or_else(|| common.topic.clone()).map(owned),
-            headers: if list.is_some() {
-                own.headers
-            } else {
-                common.headers.clone()
-            }
-            .into_iter()
-            .map(|(name, value)| (name, owned(value)))
-            .collect(),
-            timestamp: own.timestamp.or(common.timestamp),
-        };
-        Ok((value, merged))
-    }
-
-    fn topic(&self) -> PyResult<Option<&str>> {
-        let text = self.topic.as_ref().map(|topic| std::str::from_utf8(topic));
-        text.transpose()
-            .map_err(|_| PyValueError::new_err("a topic is text: its bytes are not UTF-8"))
-    }
-
-    /// Calls `push` with the row.
-    fn with<T>(&self, value: &[u8], push: impl FnOnce(Row<'_>) -> T) -> PyResult<T> {
-        let headers: Vec<(&str, &[u8])> = self
-            .headers
-            .iter()
-            .map(|(name, value)| (name.as_str(), value.as_ref()))
-            .collect();
-        Ok(push(Row {
-            value,
-            key: self.key.as_deref(),
-            topic: self.topic()?,
-            timestamp: self.timestamp,
-            headers: &headers,
-            frames: None,
-        }))
-    }
-}
-
-fn owned(bytes: Cow<'_, [u8]>) -> Cow<'static, [u8]> {
-    Cow::Owned(bytes.into_owned())
 }
 
 impl Producer {
@@ -275,14 +185,10 @@ impl Producer {
     ) -> PyResult<usize> {
         let core = self.core()?;
         let common = Extras::new(key, topic, headers, timestamp)?;
-        if values.is_instance_of::<pyo3::types::PyString>()
-            || values.is_instance_of::<pyo3::types::PyBytes>()
-        {
-            return Err(PyTypeError::new_err(
-                "send_batch takes many values; send takes one",
-            ));
-        }
         if !is_there(values) {
+            if is_one_body(values) || values.cast::<PyMapping>().is_ok() {
+                return Err(PyTypeError::new_err(ONE_ROW));
+            }
             return self.send_each(py, core, values, &common);
         }
         let mut taken = 0;
@@ -311,30 +217,11 @@ impl Producer {
     fn send_arrow(&self, py: Python<'_>, data: &Bound<'_, PyAny>) -> PyResult<usize> {
         let core = self.core()?;
         let table = arrow::import(data)?;
-        let mut count = 0;
-        for whole in &table.batches {
-            let mut from = 0;
-            while from < whole.num_rows() {
-                let rows = TABLE_ROWS.min(whole.num_rows() - from);
-                let piece = whole.slice(from, rows);
-                let batches = py
-                    .detach(|| Batch::cut_record_batch(&piece, TABLE_BYTES))
-                    .map_err(|error| PyValueError::new_err(error.to_string()))?;
-                for batch in batches {
-                    let mut at = 0;
-                    while at < batch.rows() {
-                        let taken = py.detach(|| core.push_batch(&batch, at));
-                        at += taken.map_err(|failure| of_failure(&failure))?;
-                        if at < batch.rows() {
-                            self.wait_room(py, core)?;
-                        }
-                    }
-                }
-                from += rows;
-                count += rows;
-            }
+        let mut taken = 0;
+        match self.send_table(py, core, &table, &mut taken) {
+            Ok(()) => Ok(taken),
+            Err(error) => Err(told(py, error, taken)),
         }
-        Ok(count)
     }
 
     /// Sends open batches and waits until everything is acknowledged. Returns the unacknowledged rows by endpoint.
@@ -562,13 +449,17 @@ impl Producer {
         let mut run = Run::new(common)?;
         for item in rows.try_iter()? {
             let item = item?;
-            if let Ok(row) = item.cast::<PyDict>() {
-                self.push_run(py, core, &mut run, taken)?;
-                self.push_dict(py, core, row, common)?;
-                *taken += 1;
-                continue;
-            }
-            if let Err(error) = octets(&item).and_then(|value| run.push(&value)) {
+            let pushed = match Fields::of(&item) {
+                Ok(Some(fields)) => {
+                    self.push_run(py, core, &mut run, taken)?;
+                    self.push_fields(py, core, &fields, common)?;
+                    *taken += 1;
+                    continue;
+                }
+                Ok(None) => octets(&item).and_then(|value| run.push(&value)),
+                Err(error) => Err(error),
+            };
+            if let Err(error) = pushed {
                 self.push_run(py, core, &mut run, taken)?;
                 return Err(error);
             }
@@ -577,6 +468,40 @@ impl Producer {
             }
         }
         self.push_run(py, core, &mut run, taken)
+    }
+
+    /// Accepts the rows of a table, and counts them.
+    fn send_table(
+        &self,
+        py: Python<'_>,
+        core: &CoreProducer,
+        table: &Table,
+        taken: &mut usize,
+    ) -> PyResult<()> {
+        for whole in &table.batches {
+            let mut from = 0;
+            while from < whole.num_rows() {
+                let rows = TABLE_ROWS.min(whole.num_rows() - from);
+                let piece = whole.slice(from, rows);
+                let batches = py
+                    .detach(|| Batch::cut_record_batch(&piece, TABLE_BYTES))
+                    .map_err(|error| PyValueError::new_err(error.to_string()))?;
+                for batch in batches {
+                    let mut at = 0;
+                    while at < batch.rows() {
+                        let pushed = py.detach(|| core.push_batch(&batch, at));
+                        let pushed = pushed.map_err(|failure| of_failure(&failure))?;
+                        at += pushed;
+                        *taken += pushed;
+                        if at < batch.rows() {
+                            self.wait_room(py, core)?;
+                        }
+                    }
+                }
+                from += rows;
+            }
+        }
+        Ok(())
     }
 
     /// Accepts the items of an iterable, each before the next is requested, because the iterable may be slow or
@@ -613,33 +538,34 @@ impl Producer {
         Ok(count)
     }
 
-    /// Accepts a value, or a row given as a dict, if there is room for it.
+    /// Accepts a value, or a row given as a mapping, if there is room for it.
     fn try_take(
         &self,
         core: &CoreProducer,
         row: &Bound<'_, PyAny>,
         common: &Extras<'_>,
     ) -> PyResult<bool> {
-        let taken = match row.cast::<PyDict>() {
-            Ok(row) => {
-                let (value, extras) = Extras::merged(row, common)?;
-                extras.with(&octets(&value)?, |row| core.push(row))?
+        let taken = match Fields::of(row)? {
+            Some(fields) => {
+                let value = octets(&fields.value)?;
+                let extras = fields.extras(common)?;
+                extras.with(&value, |row| core.push(row))?
             }
-            Err(_) => common.with(&octets(row)?, |row| core.push(row))?,
+            None => common.with(&octets(row)?, |row| core.push(row))?,
         };
         Ok(taken.map_err(|failure| of_failure(&failure))?.is_some())
     }
 
-    /// Accepts a row given as a dict; waits while there is no room for it.
-    fn push_dict(
+    /// Accepts a row given as a mapping; waits while there is no room for it.
+    fn push_fields(
         &self,
         py: Python<'_>,
         core: &CoreProducer,
-        row: &Bound<'_, PyDict>,
+        fields: &Fields<'_>,
         common: &Extras<'_>,
     ) -> PyResult<()> {
-        let (value, extras) = Extras::merged(row, common)?;
-        let value = octets(&value)?;
+        let extras = fields.extras(common)?;
+        let value = octets(&fields.value)?;
         loop {
             let taken = extras.with(&value, |row| core.push(row))?;
             if taken.map_err(|failure| of_failure(&failure))?.is_some() {
