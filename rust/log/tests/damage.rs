@@ -502,7 +502,7 @@ fn a_frame_that_is_both_a_part_and_the_last_one_is_damage() {
     frame[4..8].copy_from_slice(&crc.to_le_bytes());
     fs::write(&segment, bytes).unwrap();
     let log = Log::open(folder.path(), config(1 << 20)).unwrap();
-    let rows = ROWS as u64;
-    assert_eq!(damaged(&log), [rows..2 * rows]);
+    let lost = ROWS as u64..2 * ROWS as u64;
+    assert_eq!(damaged(&log), [lost]);
     assert_eq!(log.next(), TOTAL);
 }
