@@ -291,6 +291,31 @@ def test_a_programs_own_futures(run, zmq, aio):
     run(main())
 
 
+def test_calls_in_another_loop_are_cancelled_although_one_loop_fails(zmq, aio, context):
+    class Loop(asyncio.SelectorEventLoop):
+        fails = False
+
+        def is_running(self):
+            if self.fails:
+                raise OSError("broken")
+            return super().is_running()
+
+    pull = aio.Socket(context, zmq.PULL)
+
+    async def begin():
+        return [pull.recv()]
+
+    loops = [Loop(), Loop()]
+    (_,), (second,) = [loop.run_until_complete(begin()) for loop in loops]
+    loops[0].fails = True
+    with pytest.raises(OSError, match="broken"):
+        pull.close()
+    assert second.cancelled()
+    loops[0].fails = False
+    for loop in loops:
+        loop.close()
+
+
 def test_private_names(zmq, aio):
     future = subtree(zmq, "_future")
     assert issubclass(aio.Socket, future._AsyncSocket)

@@ -600,8 +600,17 @@ impl Lane {
 
     // ---- the end ----------------------------------------------------------------------------------------------------
 
-    /// Cancels the calls that wait, and leaves the loop. Any thread may call this.
-    pub(super) fn abandon(slf: &Bound<'_, Lane>) -> PyResult<()> {
+    /// Cancels the calls that wait in these lanes, and leaves their loops. Any thread may call this. The socket does not
+    /// have these lanes any more, so an error in one must not keep the others.
+    pub(super) fn abandon_all(py: Python<'_>, lanes: Vec<Py<Lane>>) -> PyResult<()> {
+        let mut outcome = Outcome::default();
+        for lane in lanes {
+            outcome.note(py, Lane::abandon(lane.bind(py)));
+        }
+        outcome.result()
+    }
+
+    fn abandon(slf: &Bound<'_, Lane>) -> PyResult<()> {
         let (py, lane) = (slf.py(), slf.get());
         let event_loop = lane.event_loop.bind(py);
         let elsewhere = !lane.is_closed(py)

@@ -189,10 +189,7 @@ impl AsyncSocket {
             this.lanes()
                 .retain(|lane| !closed.iter().any(|gone| gone.is(lane)));
         }
-        for lane in closed {
-            Lane::abandon(lane.bind(py))?;
-        }
-        Ok(())
+        Lane::abandon_all(py, closed)
     }
 
     fn all_lanes(&self, py: Python<'_>) -> Vec<Py<Lane>> {
@@ -772,10 +769,7 @@ impl AsyncSocket {
         if AsyncSocket::base(slf).core().is_err() {
             return Ok(());
         }
-        for lane in lanes {
-            Lane::abandon(lane.bind(slf.py()))?;
-        }
-        Ok(())
+        Lane::abandon_all(slf.py(), lanes)
     }
 
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
