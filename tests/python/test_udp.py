@@ -336,3 +336,56 @@ def test_a_group_of_a_link_is_reached_on_the_default_interface():
 def test_without_a_default_interface_a_group_of_a_link_needs_one():
     assert "True No such device" in (printed := run_in("true", NO_INTERFACE))
     assert "udp://eth0;[ff02::7:7]:5555" in printed
+
+OTHER_ADDRESS = """
+    import subprocess
+    import zeroxide as zmq
+
+    def address(verb, host):
+        command = f"ip addr {verb} 192.0.2.{host}/24 dev out0"
+        subprocess.run(command.split(), check=True)
+
+    with zmq.Context() as context:
+        radio, dish = context.socket(zmq.RADIO), context.socket(zmq.DISH)
+        dish.bind("udp://out0;239.255.77.4:*")
+        dish.join("g")
+        radio.connect(dish.last_endpoint)
+        for number in range(1, 5):
+            radio.send(b"%d" % number, group="g")
+            print(dish.recv())
+            address("del", number)
+            if number == 2:
+                radio.send(b"lost", group="g")
+                radio.flush()
+            address("add", number + 1)
+        context.destroy(linger=0)
+"""
+
+NO_ROUTE = """
+    import subprocess
+    import zeroxide as zmq
+
+    with zmq.Context() as context:
+        radio, dish = context.socket(zmq.RADIO), context.socket(zmq.DISH)
+        events = radio.monitor_events(zmq.EVENT_CONNECT_RETRIED)
+        radio.connect("udp://198.51.100.7:5555")
+        radio.send(b"early", group="g")
+        next(events)
+        subprocess.run(["ip", "addr", "add", "198.51.100.7/32", "dev", "lo"], check=True)
+        dish.bind("udp://198.51.100.7:5555")
+        dish.join("g")
+        print(dish.recv())
+        context.destroy(linger=0)
+"""
+
+
+@pytest.mark.skipif(
+    not works(INTERFACES), reason="no network namespace with an interface (root, iproute2, veth)"
+)
+def test_a_machine_that_gets_another_address_sends_on():
+    assert run_in(INTERFACES, OTHER_ADDRESS).split() == ["b'1'", "b'2'", "b'3'", "b'4'"]
+
+
+@pytest.mark.skipif(not works("true"), reason="no network namespace (root)")
+def test_messages_wait_for_a_route():
+    assert run_in("true", NO_ROUTE) == "b'early'\n"

@@ -11,6 +11,8 @@ pub(super) struct Tail {
     /// How many of the bytes belong to no message.
     others: u64,
     messages: u64,
+    /// The bytes before the first message: a handshake.
+    head: u64,
     /// Some after a message was written. Many connections only receive.
     last: Option<Box<Last>>,
 }
@@ -28,6 +30,9 @@ impl Tail {
     pub(super) fn note(&mut self, bytes: usize, others: u64, messages: u64) {
         let own = bytes as u64 - (others - self.others);
         let more = messages - self.messages;
+        if self.messages == 0 {
+            self.head = others;
+        }
         self.bytes += bytes as u64;
         (self.others, self.messages) = (others, messages);
         match &mut self.last {
@@ -47,9 +52,11 @@ impl Tail {
         let all = (self.messages, self.bytes - self.others);
         let (mut end, mut before) = (self.bytes, all);
         let writes = self.last.iter().flat_map(|last| last.backwards());
-        // All earlier writes count as one.
-        let rest = std::iter::once((u64::MAX, u64::MAX, u64::MAX));
-        for (span, own, messages) in writes.chain(rest) {
+        // All earlier writes count as one, after the handshake.
+        let remembered: u64 = writes.clone().map(|(span, ..)| span).sum();
+        let rest = self.bytes.saturating_sub(self.head + remembered);
+        let earlier = [(rest, u64::MAX, u64::MAX), (u64::MAX, 0, 0)];
+        for (span, own, messages) in writes.chain(earlier) {
             let span = span.min(end);
             let (messages, own) = (messages.min(before.0), own.min(before.1));
             if end - span <= from {
@@ -75,7 +82,7 @@ impl Last {
         self.writes[self.newest] = (short(bytes), short(own), short(messages));
     }
 
-    fn backwards(&self) -> impl Iterator<Item = (u64, u64, u64)> {
+    fn backwards(&self) -> impl Iterator<Item = (u64, u64, u64)> + Clone {
         (0..WRITES).map(|back| {
             let (bytes, own, messages) = self.writes[(self.newest + WRITES - back) % WRITES];
             (bytes.into(), own.into(), messages.into())
@@ -120,6 +127,20 @@ mod tests {
         assert_eq!(tail.within(50_000), (5000, 50_000));
         assert_eq!(tail.within(100_000), (10_000, 100_000));
         assert_eq!(tail.within(u64::MAX), (10_000, 100_000));
+    }
+
+    #[test]
+    fn a_handshake_does_not_dilute_small_messages() {
+        let mut tail = Tail::default();
+        tail.note(200, 200, 0);
+        for number in 1..=60 {
+            tail.note(4, 200, number);
+        }
+        for number in 0..=60 {
+            assert_eq!(tail.within(4 * number), (number, 4 * number));
+        }
+        assert_eq!(tail.within(300), (60, 240));
+        assert_eq!(tail.within(440), (60, 240));
     }
 
     #[test]

@@ -5,7 +5,7 @@
 
 mod flow;
 
-use std::fmt::Display;
+use std::net::SocketAddr;
 use std::os::fd::AsRawFd;
 
 use socket2::Socket;
@@ -18,6 +18,9 @@ use super::worker::IoWorker;
 use crate::error::{Error, ErrorKind, Result};
 use crate::monitor::{EventKind, MonitorEvent, Party};
 use crate::options::Options;
+
+/// Connects a socket that is not connected any more to its receiver, from the present address of this machine.
+pub(super) type Renew = Box<dyn Fn(&Socket) -> Result<()> + Send>;
 
 /// The largest payload of a datagram, over IPv4. Over IPv6, it could be a little larger.
 const PAYLOAD_MAX: usize = 65_507;
@@ -84,19 +87,20 @@ pub(super) fn bind(
     })
 }
 
-/// Sends on a socket that `open` connects, whose address and largest datagram it returns, too.
+/// Sends on a socket that `open` connects, whose address and largest datagram it returns, too. `renew` connects it again.
 ///
 /// # Errors
 /// `NoThread`, and those of `open`.
-pub(super) fn connect<A: Display>(
+pub(super) fn connect(
     port: MessagePort,
-    open: impl FnOnce(&Options) -> Result<(Socket, A, usize)>,
+    open: impl FnOnce(&Options) -> Result<(Socket, SocketAddr, usize)>,
+    renew: Renew,
 ) -> Result<Hold> {
     let worker = port.io_worker()?;
     let (socket, address, largest) = open(&port.options)?;
     let pipe = port.open_for_datagrams(Some(&address.to_string()), largest, worker.waker());
     let party = Party::of(pipe.pipe.far_peer());
-    send(&worker, socket, pipe, port, party);
+    send(&worker, socket, pipe, port, (party, renew));
     // The work ends after the socket has closed its end of the pipe and everything was sent.
     Ok(Box::new(()))
 }
@@ -115,16 +119,23 @@ pub(super) fn announce_and_send(
     socket: Socket,
     mut pipe: MessagePipe,
     port: MessagePort,
-    address: impl Display,
+    address: SocketAddr,
+    renew: Renew,
 ) {
     let party = Party::of(Some(pipe.announce(&address.to_string())));
-    send(worker, socket, pipe, port, party);
+    send(worker, socket, pipe, port, (party, renew));
 }
 
-fn send(worker: &IoWorker, socket: Socket, pipe: MessagePipe, port: MessagePort, party: Party) {
+fn send(
+    worker: &IoWorker,
+    socket: Socket,
+    pipe: MessagePipe,
+    port: MessagePort,
+    receiver: (Party, Renew),
+) {
     let event = MonitorEvent::new(EventKind::Connected, id(&socket), port.endpoint());
-    port.emit(event.about(&party));
-    worker.start(Flow::sending(socket, pipe, port, party));
+    port.emit(event.about(&receiver.0));
+    worker.start(Flow::sending(socket, pipe, port, receiver));
 }
 
 /// Whether a type joins groups.

@@ -9,13 +9,14 @@ mod seeker;
 
 use std::sync::Arc;
 
+use rustix::io::Errno;
 use zeroxide_proto::datagram::LARGEST;
 use zeroxide_proto::socket_type::SocketType;
 
 use self::place::Goal;
 use super::datagrams;
 use super::messages::{Bound, Hold, MessagePort, MessageTransport};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::sys::clock;
 
 const SCHEME: &str = "udp";
@@ -46,16 +47,28 @@ impl MessageTransport for Udp {
 
     fn connect(&self, address: &str, port: MessagePort) -> Result<Hold> {
         let place = place::parse(address, false)?;
-        match place.goal(&port.options)? {
-            Goal::Address(target) => datagrams::connect(port, |options| {
-                place::open(&place, target, options, LARGEST)
-            }),
-            Goal::Name(name) => {
-                seeker::start(name, place, port, clock::now())?;
-                Ok(Box::new(()))
+        let goal = place.goal(&port.options)?;
+        if let Goal::Address(target) = goal {
+            let open = |options: &_| place::open(&place, target, options, LARGEST);
+            let renew = place::renewal(&place, target, &port.options);
+            match datagrams::connect(port.clone(), open, renew) {
+                // There may be a route later.
+                Err(error) if is_unreachable(&error) => {}
+                connected => return connected,
             }
         }
+        seeker::start(goal, place, port, clock::now())?;
+        Ok(Box::new(()))
     }
+}
+
+/// Whether the machine has no route to an address, or no address of its own for it.
+fn is_unreachable(error: &Error) -> bool {
+    let errno = Errno::from_raw_os_error(error.errno());
+    matches!(
+        errno,
+        Errno::NETUNREACH | Errno::HOSTUNREACH | Errno::ADDRNOTAVAIL
+    )
 }
 
 #[cfg(test)]

@@ -6,14 +6,17 @@ use std::net::{IpAddr, SocketAddr, SocketAddrV6};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::time::{Duration, Instant};
 
+use rustix::net::connect_unspec;
 use socket2::Socket;
 use zeroxide_proto::datagram::{LARGEST, head, split};
 use zeroxide_proto::frame::{Frame, FrameKind};
 use zeroxide_proto::message::Message;
 
+use super::Renew;
 use crate::budget::{Holder, Ruling, Share};
 use crate::monitor::{EventKind, MonitorEvent, Party};
 use crate::patterns::{Counters, DropReason, datagram_address};
+use crate::sys::clock;
 use crate::sys::datagram::{BATCH, Inbox, Outgoing, dropped, send};
 use crate::sys::sync::Weak;
 use crate::transports::messages::{MessagePipe, MessagePort};
@@ -25,13 +28,18 @@ const TURN: usize = 16;
 /// The time until datagrams are received again after the system has refused that twice in a row.
 const BACK_OFF: Duration = Duration::from_millis(10);
 
+/// The minimum interval between two attempts to connect a socket again.
+const RENEW_IVL: Duration = Duration::from_millis(1);
+
 /// See the module text.
 pub(super) struct Flow {
     socket: Socket,
     pipe: MessagePipe,
     port: MessagePort,
-    /// The receiver that the socket is connected to.
-    party: Option<Party>,
+    /// The receiver that the socket is connected to, and how to connect to it again.
+    receiver: Option<(Party, Renew)>,
+    /// The earliest time at which the socket is connected again after an error.
+    renew_at: Option<Instant>,
     outbox: VecDeque<Parcel>,
     /// The kernel has not accepted all datagrams of the last call.
     was_cut_short: bool,
@@ -84,13 +92,14 @@ impl Flow {
         socket: Socket,
         pipe: MessagePipe,
         port: MessagePort,
-        party: Party,
+        receiver: (Party, Renew),
     ) -> Flow {
         Flow {
             socket,
             pipe,
             port,
-            party: Some(party),
+            receiver: Some(receiver),
+            renew_at: None,
             outbox: VecDeque::new(),
             was_cut_short: false,
             deadline: None,
@@ -124,7 +133,8 @@ impl Flow {
             socket,
             pipe,
             port,
-            party: None,
+            receiver: None,
+            renew_at: None,
             outbox: VecDeque::new(),
             was_cut_short: false,
             deadline: None,
@@ -238,13 +248,30 @@ impl Flow {
             // The receiver's machine refused an earlier datagram. This one can be sent next.
             return self.lose(0, 1);
         }
+        if self.renew() {
+            return;
+        }
         self.outbox.pop_front();
         self.lose(1, 0);
     }
 
+    /// Connects the socket again. A connected socket keeps the address that this machine had at the time, and cannot send
+    /// any more when the machine has another one.
+    fn renew(&mut self) -> bool {
+        let Some((_, renew)) = &self.receiver else {
+            return false;
+        };
+        let now = clock::now();
+        if self.renew_at.is_some_and(|at| now < at) {
+            return false;
+        }
+        self.renew_at = now.checked_add(RENEW_IVL);
+        connect_unspec(&self.socket).is_ok() && renew(&self.socket).is_ok()
+    }
+
     /// Finds out whether a datagram, after which none was sent, was refused.
     fn take_error(&mut self) {
-        if self.party.is_some() && matches!(self.socket.take_error(), Ok(Some(_))) {
+        if self.receiver.is_some() && matches!(self.socket.take_error(), Ok(Some(_))) {
             self.lose(0, 1);
         }
     }
@@ -491,7 +518,7 @@ impl Drop for Flow {
         // The pipe reports them, together with those that are still in it.
         let bytes = self.outbox.iter().map(Parcel::size).sum();
         self.pipe.abandon(self.outbox.len() as u64, bytes);
-        if let Some(party) = &self.party {
+        if let Some((party, _)) = &self.receiver {
             let event = MonitorEvent::new(
                 EventKind::Disconnected,
                 super::id(&self.socket),

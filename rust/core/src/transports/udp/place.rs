@@ -4,12 +4,15 @@ use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use socket2::{Domain, Protocol, SockAddr, Socket, Type};
+use zeroxide_proto::datagram::LARGEST;
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::options::Options;
 use crate::resolver::HostPort;
+use crate::sys::sync::Arc;
 use crate::sys::{datagram, interfaces};
 use crate::transports::address::{self, Address, Host};
+use crate::transports::datagrams::Renew;
 use crate::transports::ip;
 use crate::transports::multicast::{Interface, join, prepare_sending};
 
@@ -18,6 +21,7 @@ const HEADERS_V4: usize = 28;
 const HEADERS_V6: usize = 48;
 
 /// An address, as written.
+#[derive(Clone)]
 pub(super) struct Place {
     /// The network interface for a multicast group.
     interface: Option<Host>,
@@ -146,8 +150,30 @@ pub(super) fn open(
     options: &Options,
     largest: usize,
 ) -> Result<(Socket, SocketAddr, usize)> {
-    let mut target = target;
     let socket = new_socket(target, options)?;
+    let (target, largest) = link(&socket, place, target, options, largest)?;
+    Ok((socket, target, largest))
+}
+
+/// Connects a socket of [`open`] again.
+pub(super) fn renewal(place: &Place, target: SocketAddr, options: &Arc<Options>) -> Renew {
+    let (place, options) = (place.clone(), options.clone());
+    Box::new(move |socket| {
+        // The system has also forgotten the device.
+        ip::tune(socket, Domain::for_address(target), &options)?;
+        link(socket, &place, target, &options, LARGEST).map(drop)
+    })
+}
+
+/// Connects a socket. Returns the address, and the size of the largest datagram.
+fn link(
+    socket: &Socket,
+    place: &Place,
+    target: SocketAddr,
+    options: &Options,
+    largest: usize,
+) -> Result<(SocketAddr, usize)> {
+    let mut target = target;
     let mut largest = largest;
     if target.ip().is_multicast() {
         let mut interface = Interface::find(place.interface.as_ref(), &target)?;
@@ -157,7 +183,7 @@ pub(super) fn open(
         {
             interface.number = default_interface(group, options)?;
         }
-        prepare_sending(&socket, target.ip(), &interface, options)?;
+        prepare_sending(socket, target.ip(), &interface, options)?;
         if let SocketAddr::V6(target) = &mut target {
             target.set_scope_id(interface.number);
         }
@@ -170,7 +196,7 @@ pub(super) fn open(
         }
     }
     socket.connect(&SockAddr::from(target))?;
-    Ok((socket, target, largest))
+    Ok((target, largest))
 }
 
 /// Whether the address of a group means another group on each interface, so that the system connects to it on a given

@@ -1,5 +1,5 @@
-//! A connect to a host name. The resolver of the context looks the name up without blocking, and again after a failure;
-//! then [`datagrams`] takes over. Messages wait in the pipe meanwhile.
+//! A connect to a host name, or to an address without a route. The resolver of the context looks the name up without
+//! blocking, and again after a failure; then [`datagrams`] takes over. Messages wait in the pipe meanwhile.
 
 use std::mem;
 use std::net::SocketAddr;
@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use socket2::Socket;
 use zeroxide_proto::datagram::LARGEST;
 
-use super::place::{self, Place};
+use super::place::{self, Goal, Place};
 use crate::error::Result;
 use crate::monitor::{EventKind, MonitorEvent};
 use crate::resolver::{HostPort, Job};
@@ -21,7 +21,7 @@ use crate::transports::worker::{IoWork, IoWorker, Next};
 
 /// See the module text.
 pub(super) struct Seeker {
-    name: HostPort,
+    goal: Goal,
     place: Place,
     port: MessagePort,
     /// `None` once the flow has it.
@@ -47,11 +47,11 @@ enum State {
     Asked(Answer),
 }
 
-/// Begins to look a name up.
+/// Begins to look for the receiver.
 ///
 /// # Errors
 /// The system's error if there is no descriptor, and `NoThread`.
-pub(super) fn start(name: HostPort, place: Place, port: MessagePort, now: Instant) -> Result<()> {
+pub(super) fn start(goal: Goal, place: Place, port: MessagePort, now: Instant) -> Result<()> {
     let (worker, flow) = (port.io_worker()?, port.io_worker()?);
     let idle = WakeFd::new()?;
     let waker: Arc<dyn Fn() + Send + Sync> = Arc::new(worker.waker());
@@ -62,7 +62,7 @@ pub(super) fn start(name: HostPort, place: Place, port: MessagePort, now: Instan
     });
     let delay = port.options.reconnect_ivl;
     worker.start(Seeker {
-        name,
+        goal,
         place,
         port,
         pipe: Some(pipe),
@@ -77,10 +77,21 @@ pub(super) fn start(name: HostPort, place: Place, port: MessagePort, now: Instan
 }
 
 impl Seeker {
-    fn ask(&mut self) -> Result<()> {
+    /// Asks the resolver for a name. Returns a socket at once if there is no name.
+    fn try_now(&mut self) -> Result<Option<(Socket, SocketAddr)>> {
+        match &self.goal {
+            Goal::Address(target) => self.open(*target).map(Some),
+            Goal::Name(name) => {
+                let name = name.clone();
+                self.ask(name).map(|()| None)
+            }
+        }
+    }
+
+    fn ask(&mut self, name: HostPort) -> Result<()> {
         let answer = Answer::default();
         let (waker, theirs) = (self.waker.clone(), answer.clone());
-        let job = Job::new(self.name.clone(), Ok);
+        let job = Job::new(name, Ok);
         self.port.look_up(job, move |found| {
             *theirs.lock().unwrap_or_else(PoisonError::into_inner) = Some(found);
             waker();
@@ -96,17 +107,25 @@ impl Seeker {
         };
         let mut answer = answer.lock().unwrap_or_else(PoisonError::into_inner);
         let found = answer.take()?;
-        let options = &self.port.options;
-        Some(found.and_then(|found| {
-            let target = place::choose(found, options)?;
-            let (socket, target, _) = place::open(&self.place, target, options, LARGEST)?;
-            Ok((socket, target))
-        }))
+        Some(found.and_then(|found| self.open(place::choose(found, &self.port.options)?)))
+    }
+
+    fn open(&self, target: SocketAddr) -> Result<(Socket, SocketAddr)> {
+        let (socket, target, _) = place::open(&self.place, target, &self.port.options, LARGEST)?;
+        Ok((socket, target))
     }
 
     fn found(&mut self, socket: Socket, target: SocketAddr) {
         if let Some(pipe) = self.pipe.take() {
-            datagrams::announce_and_send(&self.flow, socket, pipe, self.port.clone(), target);
+            let renew = place::renewal(&self.place, target, &self.port.options);
+            datagrams::announce_and_send(
+                &self.flow,
+                socket,
+                pipe,
+                self.port.clone(),
+                target,
+                renew,
+            );
         }
     }
 
@@ -150,23 +169,21 @@ impl IoWork for Seeker {
         if deadline.is_some_and(|at| at <= now) {
             return Next::Never;
         }
-        let mut failure = None;
-        match self.take_answer() {
-            Some(Ok((socket, target))) => {
+        let found = match &self.state {
+            State::Waiting(at) if *at <= now => self.try_now(),
+            State::Waiting(_) => Ok(None),
+            State::Asked(_) => self.take_answer().transpose(),
+        };
+        match found {
+            Ok(Some((socket, target))) => {
                 self.found(socket, target);
                 return Next::Never;
             }
-            Some(Err(error)) => failure = Some(error),
-            None => {}
-        }
-        if matches!(self.state, State::Waiting(at) if at <= now) {
-            failure = self.ask().err();
-        }
-        if let Some(error) = failure {
-            match self.failed(&error, now) {
+            Ok(None) => {}
+            Err(error) => match self.failed(&error, now) {
                 Some(at) => drop(mem::replace(&mut self.state, State::Waiting(at))),
                 None => return Next::Never,
-            }
+            },
         }
         let retry = match &self.state {
             State::Waiting(at) => Some(*at),

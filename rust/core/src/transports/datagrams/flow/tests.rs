@@ -68,7 +68,12 @@ fn flow(count: usize) -> (Flow, Arc<Port>, Pipe) {
     };
     let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
     let pipe = port.open_for_datagrams(Some("there"), LARGEST, || {});
-    let flow = Flow::sending(socket.into(), pipe, port, Party::default());
+    let flow = Flow::sending(
+        socket.into(),
+        pipe,
+        port,
+        (Party::default(), Box::new(|_: &Socket| Ok(()))),
+    );
     let mut theirs = near.pipe.lock().unwrap().take().unwrap();
     for _ in 0..count {
         let group = Frame::copy_from(b"group");
