@@ -360,3 +360,26 @@ def test_io_threads_without_memory_for_a_stack():
         assert pull.recv() == b"after"
         other.destroy(linger=0)
     """)
+
+
+@pytest.mark.parametrize("what", ["Collector(folder)", "Producer('tcp://127.0.0.1:9', name='p')"])
+def test_pipelines_without_memory_for_a_stack(what, tmp_path):
+    """Each of their threads may be the one for which there is no room."""
+    child(f"""
+        from zeroxide.pipeline import Collector, Producer
+        folder = {str(tmp_path / "log")!r}
+        texts, room = set(), 1
+        while True:
+            try:
+                with Tight(room << 20):
+                    made = {what}
+            except zmq.ZMQError as error:
+                assert error.errno == zmq.EMTHREAD, error
+                texts.add(str(error).split(":")[1])
+                room += 1
+            else:
+                made.close()
+                break
+        threads = [text for text in texts if text.startswith(" the thread ")]
+        assert threads and all(text.endswith(" cannot be started") for text in threads), texts
+    """)

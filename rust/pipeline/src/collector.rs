@@ -51,7 +51,7 @@ mod writer;
 use std::ops::Range;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::thread::{self, JoinHandle};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use thiserror::Error;
@@ -79,6 +79,7 @@ use crate::collector::stats::Stats;
 pub use crate::collector::tail::Tail;
 use crate::collector::unread::Unread;
 use crate::collector::writer::Writer;
+use crate::threads::spawn;
 use crate::wake;
 use crate::wire::Code;
 
@@ -109,7 +110,7 @@ pub enum CollectorError {
     /// A socket failed.
     #[error(transparent)]
     Socket(#[from] zeroxide::Error),
-    /// The folder of staged rows or a thread could not be created.
+    /// The folder of staged rows or a descriptor could not be created.
     #[error("the collector cannot work in its folder: {0}")]
     Io(#[from] std::io::Error),
     /// Every client that reaches the address could write and read.
@@ -252,8 +253,7 @@ impl Collector {
             door,
             described: Described::new(Instant::now()),
         };
-        let thread = thread::Builder::new().name("collector".to_owned());
-        let thread = thread.spawn(move || server.run())?;
+        let thread = spawn("collector", move || server.run())?;
         Ok(Collector {
             context,
             line,

@@ -15,6 +15,7 @@ pub mod reader;
 #[cfg(zeroxide_disk)]
 #[doc(hidden)]
 pub mod simulation;
+mod threads;
 mod wake;
 pub mod wire;
 

@@ -28,7 +28,7 @@ use std::hash::{BuildHasher, RandomState};
 use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::thread::{self, JoinHandle};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
@@ -47,6 +47,7 @@ use crate::producer::spool::Spool;
 use crate::producer::stats::Counters;
 pub use crate::producer::stats::{CollectorStats, ProducerStats};
 use crate::producer::worker::Worker;
+use crate::threads::spawn;
 use crate::wire::{Code, NAME_MAX};
 
 /// The settings of a producer.
@@ -190,10 +191,7 @@ impl Producer {
             counters: Counters::default(),
         });
         let worker = Worker::new(shared.clone(), ears, conversations);
-        let thread = thread::Builder::new()
-            .name("zeroxide/producer".into())
-            .spawn(move || worker.run())
-            .map_err(|error| Failure::System(error.to_string()))?;
+        let thread = spawn("zeroxide/producer", move || worker.run())?;
         Ok(Producer {
             shared,
             context,

@@ -209,7 +209,7 @@ pub(crate) fn of_failure(failure: &Failure) -> PyErr {
         }),
         Failure::Row(_) | Failure::Invalid(_) => PyValueError::new_err(text),
         Failure::Socket(error) => raise(error.clone()),
-        Failure::Spool(_) | Failure::SpoolFull { .. } | Failure::System(_) | Failure::Closed => {
+        Failure::Spool(_) | Failure::SpoolFull { .. } | Failure::Closed => {
             exception("CollectorError", text, |_| Ok(()))
         }
     }

@@ -5,7 +5,7 @@ use std::collections::{HashMap, VecDeque};
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
-use std::thread::{self, JoinHandle};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use zeroxide_log::{Syncer, Written};
@@ -13,6 +13,7 @@ use zeroxide_log::{Syncer, Written};
 use crate::collector::line::{Appended, Event, Line};
 use crate::collector::outbox::Asked;
 use crate::collector::stage::BatchOf;
+use crate::threads::spawn;
 
 /// A receiver to notify when rows are on disk.
 #[derive(Debug)]
@@ -74,11 +75,9 @@ impl Commits {
         flush_after: Duration,
         flush_rows: u64,
         most: usize,
-    ) -> std::io::Result<Commits> {
+    ) -> Result<Commits, zeroxide::Error> {
         let (requests, syncers) = sync_channel(1);
-        let thread = thread::Builder::new()
-            .name("collector-sync".to_owned())
-            .spawn(move || run(&syncers, &line))?;
+        let thread = spawn("collector-sync", move || run(&syncers, &line))?;
         let mut commits = Commits::new(requests, flush_after, flush_rows, most);
         commits.thread = Some(thread);
         Ok(commits)

@@ -5,7 +5,7 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::thread::{self, JoinHandle};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
@@ -15,6 +15,7 @@ use crate::collector::outbox::{Asked, Outbox};
 use crate::collector::refusal::Refusal;
 use crate::collector::stats::Stats;
 use crate::collector::unread::{Room, Unread};
+use crate::threads::spawn;
 use crate::wire::{Code, FRAMES_MAX, Reply};
 
 #[cfg(test)]
@@ -122,12 +123,13 @@ impl Fetcher {
         outbox: Outbox,
         stats: Arc<Stats>,
         unread: Arc<Unread>,
-    ) -> std::io::Result<Fetcher> {
+    ) -> Result<Fetcher, zeroxide::Error> {
         let mut fetcher = Fetcher::new(reader, outbox, stats, unread);
         for _ in 0..THREADS {
             let shared = fetcher.shared.clone();
-            let thread = thread::Builder::new().name("collector-fetch".to_owned());
-            fetcher.threads.push(thread.spawn(move || shared.run())?);
+            fetcher
+                .threads
+                .push(spawn("collector-fetch", move || shared.run())?);
         }
         Ok(fetcher)
     }

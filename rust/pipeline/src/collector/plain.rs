@@ -6,7 +6,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
-use std::thread::{self, JoinHandle};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use zeroxide::{
@@ -16,6 +16,7 @@ use zeroxide_log::{Batch, BatchBuilder, Row};
 
 use crate::collector::config::{Config, Framing, Plain};
 use crate::collector::stats::Stats;
+use crate::threads::spawn;
 use crate::wake::{self, Wake, Woken};
 
 /// The size at which a batch is passed on.
@@ -99,9 +100,7 @@ impl Gatherer {
             stop: stop.clone(),
             woken,
         };
-        let thread = thread::Builder::new()
-            .name("collector-plain".to_owned())
-            .spawn(move || gathering.run())?;
+        let thread = spawn("collector-plain", move || gathering.run())?;
         Ok(Gatherer {
             batches,
             endpoints,

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::thread::{self, JoinHandle};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use zeroxide_log::{LogError, LogId, Prepared};
@@ -17,6 +17,7 @@ use crate::collector::outbox::{Asked, Outbox};
 use crate::collector::refusal::{Refusal, refusal_of};
 use crate::collector::stage::{BatchOf, StagedPart};
 use crate::collector::topics::Topics;
+use crate::threads::spawn;
 use crate::wire::{Attempt, Code, Reply};
 
 /// The interval of progress messages to waiting clients.
@@ -63,12 +64,11 @@ impl Publishing {
         log: LogId,
         line: Line,
         outbox: Outbox,
-    ) -> std::io::Result<Publishing> {
+    ) -> Result<Publishing, zeroxide::Error> {
         let (mut publishing, worker) = Publishing::new(dir, log, line, outbox);
-        let thread = thread::Builder::new()
-            .name("collector-publish".to_owned())
-            .spawn(move || worker.run(Worker::prepare))?;
-        publishing.thread = Some(thread);
+        publishing.thread = Some(spawn("collector-publish", move || {
+            worker.run(Worker::prepare)
+        })?);
         Ok(publishing)
     }
 
@@ -313,6 +313,8 @@ fn lock(waiting: &Waiting) -> MutexGuard<'_, HashMap<BatchOf, Pending>> {
 
 #[cfg(test)]
 mod tests {
+    use std::thread;
+
     use super::*;
     use crate::collector::stats::Stats;
     use crate::collector::unread::Unread;

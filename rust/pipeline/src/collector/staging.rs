@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
-use std::thread::{self, JoinHandle};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
@@ -14,6 +14,7 @@ use crate::collector::outbox::{Asked, Outbox};
 use crate::collector::refusal::Refusal;
 use crate::collector::stage::{BatchOf, Stage};
 use crate::collector::stats::{Count, Stats};
+use crate::threads::spawn;
 use crate::wire::{Attempt, Code, Reply, Won};
 
 /// The maximum number of bytes that wait for this thread.
@@ -96,13 +97,10 @@ impl Staging {
         stats: Arc<Stats>,
         ahead: Arc<Ahead>,
         expire_after: Duration,
-    ) -> std::io::Result<Staging> {
+    ) -> Result<Staging, zeroxide::Error> {
         let (mut staging, mut worker) =
             Staging::new(stage, line, outbox, stats, ahead, expire_after);
-        let thread = thread::Builder::new()
-            .name("collector-stage".to_owned())
-            .spawn(move || worker.run())?;
-        staging.thread = Some(thread);
+        staging.thread = Some(spawn("collector-stage", move || worker.run())?);
         Ok(staging)
     }
 

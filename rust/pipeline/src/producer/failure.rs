@@ -121,9 +121,6 @@ pub enum Failure {
     /// A socket could not be created, or not be connected to an endpoint.
     #[error(transparent)]
     Socket(#[from] zeroxide::Error),
-    /// The system has no more threads or descriptors.
-    #[error("{0}")]
-    System(String),
     /// The producer was closed.
     #[error("the producer is closed")]
     Closed,
