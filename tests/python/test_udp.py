@@ -337,6 +337,7 @@ def test_without_a_default_interface_a_group_of_a_link_needs_one():
     assert "True No such device" in (printed := run_in("true", NO_INTERFACE))
     assert "udp://eth0;[ff02::7:7]:5555" in printed
 
+
 OTHER_ADDRESS = """
     import subprocess
     import zeroxide as zmq
