@@ -206,9 +206,8 @@ class Service(Closing):
             if len(request) != 1:
                 raise ValueError(f"a request has one frame, this one has {len(request)}")
             return [self._answer(request[0])]
-        except (
-            BaseException
-        ) as error:  # sys.exit(), too: the caller waits, and this thread is not its own
+        # sys.exit(), too: the caller waits, and this thread is not its own.
+        except BaseException as error:
             log.exception("zeromq: %s could not answer a request", self.endpoint)
             text = "".join(traceback.format_exception(error))
             return [ERROR, text.encode("utf-8", "backslashreplace")]
