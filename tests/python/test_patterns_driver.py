@@ -3,7 +3,7 @@
 import os
 
 import pytest
-from support import Background
+from support import Background, run_script
 
 from zeroxide import patterns
 
@@ -43,3 +43,50 @@ def test_stop_does_not_use_what_close_has_closed(cache, monkeypatch):
         cache.close()
     assert len(closed) == 2
     cache.stop()
+
+
+def test_stop_in_a_forked_child_does_not_affect_the_parent(zmq):
+    """A handler of SIGTERM that calls `stop` is inherited, and another thread may hold the lock at the fork."""
+    output, _ = run_script(
+        zmq.__name__,
+        """
+        import os, signal, threading
+        from zeroxide import patterns
+
+        context = zmq.Context()
+        with patterns.LastValueCache("inproc://in", "inproc://out", context=context) as cache:
+            driver = cache._driver
+            driver.prepare_stop()
+            held, done = threading.Event(), threading.Event()
+
+            def hold():
+                with driver._wake_lock:
+                    held.set()
+                    done.wait()
+
+            holder = threading.Thread(target=hold)
+            holder.start()
+            held.wait()
+            pid = os.fork()
+            if not pid:
+                signal.alarm(20)  # ends a child that hangs
+                cache.stop()
+                os._exit(0)
+            done.set()
+            holder.join()
+            print(os.waitpid(pid, 0)[1], driver.is_stopped)
+            try:
+                print(os.read(driver._wake[0], 1))
+            except BlockingIOError:
+                print("the pipe is empty")
+        """,
+    )
+    assert output == "0 False\nthe pipe is empty\n"
+
+
+def test_a_step_empties_the_pipe_of_stop(cache):
+    """Otherwise each of the following steps would return at once."""
+    cache.stop()
+    cache._driver.step(0)
+    with pytest.raises(BlockingIOError):
+        os.read(cache._driver._wake[0], 1)

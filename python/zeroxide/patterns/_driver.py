@@ -45,6 +45,9 @@ _TURN = 100
 
 _CLOSED = "this object is closed"
 
+# How many bytes a pipe holds.
+_PIPE = 65_536
+
 # How long a closed socket keeps sending what was handed to it.
 _LINGER = 1000
 
@@ -119,6 +122,7 @@ class Driver:
         # handler of a signal may interrupt both of them, and call `stop`.
         self._wake: tuple[int, int] | None = None
         self._wake_lock = threading.RLock()
+        self._process = os.getpid()
         self._is_stopped = False
         self._is_closed = False
         try:
@@ -160,6 +164,7 @@ class Driver:
         if (wake := self._wake) is not None:
             pairs.append((wake[0], POLLIN))
         zmq_poll(pairs, self._patience(limit))
+        self._empty_wake()
         self._take()
 
     async def step_async(self, limit: float | None = None) -> None:
@@ -197,8 +202,10 @@ class Driver:
         """Makes `stop` end a `step` that waits in another thread."""
         with self._wake_lock:
             if self._wake is None and not self._is_closed:
-                # A write to a full pipe would wait, and `step` reads nothing from it.
-                self._wake = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
+                self._wake = os.pipe()
+                # Neither a write to a full pipe nor a read from an empty one waits.
+                for descriptor in self._wake:
+                    os.set_blocking(descriptor, False)
 
     @property
     def is_stopped(self) -> bool:
@@ -206,11 +213,20 @@ class Driver:
 
     def stop(self) -> None:
         """Makes the steps of another thread return at once from now on."""
+        if self._process != os.getpid():
+            # The pipe wakes the parent, and the lock may be held by a thread that the child does not have.
+            return
         self._is_stopped = True
         with self._wake_lock:
             if self._wake is not None:
                 with contextlib.suppress(BlockingIOError):
                     os.write(self._wake[1], b"\0")
+
+    def _empty_wake(self) -> None:
+        with self._wake_lock:
+            if self._wake is not None:
+                with contextlib.suppress(BlockingIOError):
+                    os.read(self._wake[0], _PIPE)
 
     def close(self) -> None:
         """Closes the sockets, after the last commands."""
