@@ -1,9 +1,10 @@
 """What runs the patterns: the ends of its blocking form."""
 
 import os
+import threading
 
 import pytest
-from support import Background, run_script
+from support import PATIENCE, Background, run_script
 
 from zeroxide import patterns
 
@@ -90,3 +91,35 @@ def test_a_step_empties_the_pipe_of_stop(cache):
     cache._driver.step(0)
     with pytest.raises(BlockingIOError):
         os.read(cache._driver._wake[0], 1)
+
+
+SERVERS = pytest.mark.parametrize(
+    ("open_server", "arguments"),
+    [
+        (lambda c: patterns.LastValueCache("inproc://in", "inproc://out", context=c), []),
+        (lambda c: patterns.ShotgunServer("inproc://server", context=c), [lambda request: b""]),
+    ],
+    ids=["proxy", "worker"],
+)
+
+
+@SERVERS
+def test_a_server_runs_again_after_stop(context, open_server, arguments):
+    with open_server(context) as server:
+        for _ in range(2):
+            polled = threading.Event()
+            server._driver._machine.poll_timeout = polled.set  # it returns None: nothing is due
+            running = Background(server.run, *arguments)
+            assert polled.wait(PATIENCE)
+            server.stop()
+            running.result()
+
+
+@SERVERS
+def test_stop_before_run_ends_one_run_only(context, open_server, arguments):
+    with open_server(context) as server:
+        server.stop()
+        server.stop()
+        assert server._driver.is_stopped
+        Background(server.run, *arguments).result()
+        assert not server._driver.is_stopped

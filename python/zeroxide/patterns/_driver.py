@@ -207,6 +207,10 @@ class Driver:
                 for descriptor in self._wake:
                     os.set_blocking(descriptor, False)
 
+    def forget_stop(self) -> None:
+        """Lets steps wait again, after the loop that `stop` was to end."""
+        self._is_stopped = False
+
     @property
     def is_stopped(self) -> bool:
         return self._is_stopped
@@ -307,11 +311,17 @@ class Runner(Closing):
             ContextTerminated: The context was terminated.
         """
         self._driver.prepare_stop()
-        while not self._driver.is_stopped:
-            self._driver.step()
+        try:
+            while not self._driver.is_stopped:
+                self._driver.step()
+        finally:
+            self._driver.forget_stop()
 
     def stop(self) -> None:
-        """Makes `run` return, in this thread or another one."""
+        """Makes `run` return, in this thread or another one.
+
+        If `run` is not running, its next call returns at once. Calls after that serve again.
+        """
         self._driver.stop()
 
     def close(self) -> None:

@@ -55,17 +55,23 @@ class WorkerRunner(Closing, Generic[R]):
         """
         _checks.callback("handler", handler, "a function of a request that returns the reply")
         self._driver.prepare_stop()
-        while not self._driver.is_stopped:
-            request = self._machine.poll_request()
-            if request is None:
-                self._driver.step()
-            else:
-                reply = as_parts(handler(request))
-                self._machine.handle_reply(request, reply, clock())
-                self._driver.step(0)  # heartbeats, however many requests wait
+        try:
+            while not self._driver.is_stopped:
+                request = self._machine.poll_request()
+                if request is None:
+                    self._driver.step()
+                else:
+                    reply = as_parts(handler(request))
+                    self._machine.handle_reply(request, reply, clock())
+                    self._driver.step(0)  # heartbeats, however many requests wait
+        finally:
+            self._driver.forget_stop()
 
     def stop(self) -> None:
-        """Makes `run` return, in this thread or another one, after the request it is answering."""
+        """Makes `run` return, in this thread or another one, after the request it is answering.
+
+        If `run` is not running, its next call returns at once. Calls after that serve again.
+        """
         self._driver.stop()
 
     def close(self) -> None:
