@@ -1,12 +1,16 @@
 """What runs the patterns: the ends of its blocking form."""
 
+import asyncio
+import contextlib
+import gc
 import os
 import threading
+import weakref
 
 import pytest
 from support import PATIENCE, Background, run_script
 
-from zeroxide import patterns
+from zeroxide import ROUTER, ZMQError, patterns
 
 pytestmark = pytest.mark.zeroxide_only
 
@@ -123,3 +127,52 @@ def test_stop_before_run_ends_one_run_only(context, open_server, arguments):
         assert server._driver.is_stopped
         Background(server.run, *arguments).result()
         assert not server._driver.is_stopped
+
+
+# ---- the asyncio forms of the clients -----------------------------------------------
+
+ASYNC_CLIENTS = pytest.mark.parametrize(
+    ("open_client", "ask"),
+    [
+        (patterns.AsyncLazyPirateClient, lambda client, body: client.request(body)),
+        (lambda e, **o: patterns.AsyncFailoverClient([e], **o), lambda c, body: c.request(body)),
+        (lambda e, **o: patterns.AsyncBinaryStarClient([e], **o), lambda c, body: c.request(body)),
+        (lambda e, **o: patterns.AsyncShotgunClient([e], **o), lambda c, body: c.request(body)),
+        (patterns.AsyncMajordomoClient, lambda client, body: client.request("service", body)),
+    ],
+    ids=["lazy pirate", "failover", "binary star", "shotgun", "majordomo"],
+)
+
+
+@pytest.fixture
+def echo(context):
+    """A server for all of these clients, which returns their messages with `re:` before the last part."""
+    server = context.socket(ROUTER)
+    server.bind("inproc://echo")
+
+    def serve():
+        with contextlib.suppress(ZMQError):
+            while True:
+                *envelope, body = server.recv_multipart()
+                server.send_multipart([*envelope, b"re:" + body])
+
+    serving = Background(serve)
+    yield "inproc://echo"
+    context.destroy(linger=0)
+    serving.result()
+
+
+@ASYNC_CLIENTS
+def test_tasks_of_several_loops_one_after_the_other_use_a_client(context, echo, open_client, ask):
+    client = open_client(echo, context=context)
+    loops = weakref.WeakSet()
+
+    async def use():
+        loops.add(asyncio.get_running_loop())
+        return await asyncio.gather(*(ask(client, b"%d" % number) for number in range(3)))
+
+    for _ in range(2):
+        assert asyncio.run(use()) == [[b"re:0"], [b"re:1"], [b"re:2"]]
+    client.close()
+    gc.collect()
+    assert not loops, "the client keeps no loop alive"

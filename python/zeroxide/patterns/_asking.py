@@ -1,6 +1,5 @@
 """One request at a time that carries a number, so that its reply is known among late ones."""
 
-import asyncio
 import itertools
 from abc import abstractmethod
 from types import TracebackType
@@ -10,6 +9,7 @@ from .._closing import Closing
 from ._driver import Driver, clock
 from ._machine import Machine
 from ._retrying import NoReply
+from ._turn import Turn
 
 __all__ = ["Asker", "AskingMachine", "AsyncAsker"]
 
@@ -97,10 +97,10 @@ class AsyncAsker:
 
     _driver: Driver
     _machine: AskingMachine
-    _turn: asyncio.Lock
+    _turn: Turn
 
     async def _ask(self, body: list[bytes]) -> list[bytes]:
-        async with self._turn:
+        async with self._turn.lock():
             self._machine.begin(body, clock())
             while (reply := self._machine.poll_reply()) is None:
                 await self._driver.step_async()

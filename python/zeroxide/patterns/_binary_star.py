@@ -1,6 +1,5 @@
 """Binary Star: a pair of servers, of which one takes over when the other one dies."""
 
-import asyncio
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -11,6 +10,7 @@ from ._binary_star_state import PairState
 from ._driver import Configure, Driver, Open, addresses, clock, opener
 from ._machine import Body, as_parts
 from ._retrying import LINK, AsyncRequester, Requester, RetryMachine
+from ._turn import Turn
 from ._waiting import Waiting, weight
 from ._worker import AsyncWorkerRunner, WorkerMachine, WorkerRunner
 
@@ -173,7 +173,7 @@ class _BinaryStarClient:
         configure: Configure | None = None,
     ) -> None:
         servers = addresses("endpoints", endpoints)
-        self._turn = asyncio.Lock()
+        self._turn = Turn()
         settle = _checks.number("settle", settle)
         self._machine = machine = RetryMachine(len(servers), timeout, attempts, settle)
         open_socket = opener(

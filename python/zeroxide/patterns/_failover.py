@@ -1,6 +1,5 @@
 """Freelance, model 1: a client that tries one server after the other."""
 
-import asyncio
 from collections.abc import Sequence
 from typing import Any
 
@@ -9,6 +8,7 @@ from ..context import Context
 from ._driver import Configure, Driver, addresses, opener
 from ._machine import Body, as_parts
 from ._retrying import LINK, AsyncRequester, Requester, RetryMachine
+from ._turn import Turn
 
 __all__ = ["AsyncFailoverClient", "FailoverClient"]
 
@@ -29,7 +29,7 @@ class _Failover:
         servers = addresses("endpoints", endpoints)
         if attempts is None:
             attempts = len(servers) if len(servers) > 1 else _ATTEMPTS
-        self._turn = asyncio.Lock()
+        self._turn = Turn()
         self._machine = machine = RetryMachine(len(servers), timeout, attempts)
         open_socket = opener(
             context,

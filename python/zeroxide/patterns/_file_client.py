@@ -1,6 +1,5 @@
 """Credit-based file transfer: clients ask for chunks, a few ahead, so no queue grows."""
 
-import asyncio
 import contextlib
 import os
 import uuid
@@ -18,6 +17,7 @@ from ._driver import Configure, Driver, clock, opener
 from ._file_server import MAX_CHUNK, MAX_PIPELINE, FileRefused
 from ._machine import Machine
 from ._retrying import NoReply
+from ._turn import Turn
 
 __all__ = ["AsyncFileClient", "FileClient"]
 
@@ -161,7 +161,7 @@ class _FileClient:
         context: Context[Any] | None = None,
         configure: Configure | None = None,
     ) -> None:
-        self._turn = asyncio.Lock()
+        self._turn = Turn()
         self._machine = FileClientMachine(
             _checks.whole("chunk", chunk, 1, MAX_CHUNK + 1),
             _checks.whole("pipeline", pipeline, 1, MAX_PIPELINE + 1),
@@ -266,7 +266,7 @@ class AsyncFileClient(_FileClient):
             NoReply: The server does not answer.
         """
         _checks.name("name", name, "the name of a file")
-        async with self._turn:
+        async with self._turn.lock():
             self._machine.begin(name, clock())
             while not self._machine.is_complete:
                 data = self._machine.poll_chunk(clock())

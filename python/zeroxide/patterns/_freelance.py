@@ -1,6 +1,5 @@
 """Freelance, model 3: clients that know which of their servers live, and ask one of these."""
 
-import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -12,6 +11,7 @@ from ._asking import Asker, AskingMachine, AsyncAsker
 from ._driver import Configure, Driver, addresses, opener
 from ._heartbeat import Backoff
 from ._machine import Body, as_parts
+from ._turn import Turn
 from ._waiting import Waiting, weight
 from ._worker import AsyncWorkerRunner, WorkerMachine, WorkerRunner
 
@@ -162,7 +162,7 @@ class _FreelanceClient:
         configure: Configure | None = None,
     ) -> None:
         servers = addresses("endpoints", endpoints)
-        self._turn = asyncio.Lock()
+        self._turn = Turn()
         self._machine: AskingMachine = FreelanceClientMachine(
             [server.encode() for server in servers],
             _checks.number("ping", ping, 1),

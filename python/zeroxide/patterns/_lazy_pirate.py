@@ -1,6 +1,5 @@
 """Lazy Pirate: a client that gives up on a silent server and asks again."""
 
-import asyncio
 from typing import Any
 
 from ..constants import SocketType
@@ -8,6 +7,7 @@ from ..context import Context
 from ._driver import Configure, Driver, opener
 from ._machine import Body, as_parts
 from ._retrying import LINK, AsyncRequester, Requester, RetryMachine
+from ._turn import Turn
 
 __all__ = ["AsyncLazyPirateClient", "LazyPirateClient"]
 
@@ -22,7 +22,7 @@ class _LazyPirate:
         context: Context[Any] | None = None,
         configure: Configure | None = None,
     ) -> None:
-        self._turn = asyncio.Lock()
+        self._turn = Turn()
         self._machine = RetryMachine(1, timeout, attempts)
         open_socket = opener(context, SocketType.REQ, connect=endpoint, configure=configure)
         self._driver = Driver(self._machine, {LINK: open_socket})

@@ -1,6 +1,5 @@
 """Majordomo: clients."""
 
-import asyncio
 from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
@@ -11,6 +10,7 @@ from ._driver import Configure, Driver, clock, opener
 from ._machine import Body, as_parts
 from ._mdp import PROTOCOLS, Protocol, Version
 from ._retrying import LINK, AsyncRequester, Requester, RetryMachine
+from ._turn import Turn
 
 __all__ = ["AsyncMajordomoClient", "MajordomoClient"]
 
@@ -61,7 +61,7 @@ class _Client:
     ) -> None:
         if version not in PROTOCOLS:
             raise ValueError(f'version is "0.1" or "0.2", not {_checks.shown(version)}')
-        self._turn = asyncio.Lock()
+        self._turn = Turn()
         machine = MajordomoClientMachine(PROTOCOLS[version], timeout, attempts)
         self._machine: RetryMachine = machine
         self._majordomo = machine
@@ -202,7 +202,7 @@ class AsyncMajordomoClient(_Client, AsyncRequester):
         Raises:
             NoReply: No attempt had a reply in time, or the replies stopped before the last one.
         """
-        async with self._turn:
+        async with self._turn.lock():
             self._begin(service, body)
             while self._machine.is_waiting:
                 yield await self._next()

@@ -1,6 +1,5 @@
 """Sends one request at a time, and sends it again on a new socket while no reply arrives."""
 
-import asyncio
 from collections.abc import Sequence
 from types import TracebackType
 from typing import Self
@@ -9,6 +8,7 @@ from .. import _checks
 from .._closing import Closing
 from ._driver import Driver, clock
 from ._machine import Machine
+from ._turn import Turn
 
 __all__ = ["AsyncRequester", "NoReply", "Requester", "RetryMachine"]
 
@@ -165,10 +165,10 @@ class AsyncRequester:
 
     _driver: Driver
     _machine: RetryMachine
-    _turn: asyncio.Lock
+    _turn: Turn
 
     async def _ask(self, request: Sequence[bytes]) -> list[bytes]:
-        async with self._turn:
+        async with self._turn.lock():
             self._machine.begin(request, clock())
             return await self._next()
 

@@ -1,6 +1,5 @@
 """Freelance, model 2: a client that asks all servers at once, and takes the first reply."""
 
-import asyncio
 from collections.abc import Sequence
 from typing import Any
 
@@ -10,6 +9,7 @@ from ..context import Context
 from ._asking import Asker, AskingMachine, AsyncAsker
 from ._driver import Configure, Driver, addresses, opener
 from ._machine import Body, as_parts
+from ._turn import Turn
 from ._waiting import Waiting, weight
 from ._worker import AsyncWorkerRunner, WorkerMachine, WorkerRunner
 
@@ -84,7 +84,7 @@ class _ShotgunClient:
         configure: Configure | None = None,
     ) -> None:
         servers = addresses("endpoints", endpoints)
-        self._turn = asyncio.Lock()
+        self._turn = Turn()
         self._machine: AskingMachine = ShotgunClientMachine(
             len(servers), _checks.number("timeout", timeout)
         )
