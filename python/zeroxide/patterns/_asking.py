@@ -33,6 +33,7 @@ class AskingMachine(Machine):
 
     def begin(self, body: list[bytes], now: float) -> None:
         """Sends a request. One that has no reply yet is given up."""
+        self._forget_sends()
         self._ticket = b"%d" % next(self._numbers)
         self._body = body
         self._limit = now + self._timeout

@@ -121,6 +121,9 @@ class CloneClientMachine(Machine):
             own.due = now + self._resend
             self._send("publisher", *own.entry.frames())
 
+    def handle_interruption(self, now: float) -> None:
+        self._restart(now)  # an update may be missing
+
     def poll_timeout(self) -> float | None:
         if self._is_fetching:
             return min(self._expiry, self._asks_at)

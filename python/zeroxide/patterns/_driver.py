@@ -113,8 +113,8 @@ class Driver:
         self._machine = machine
         self._open = dict(links)
         self._sockets: dict[str, Socket[Any]] = {}
-        self._poller: Poller[Any] | None = None
-        self._polled: list[Socket[Any]] = []
+        # The poller of tasks, and what it polls.
+        self._poller: tuple[Poller[Any], list[Socket[Any]]] | None = None
         # The poll of a task, and whether it was cancelled only to poll something else.
         self._waiting: Any = None
         self._is_nudged = False
@@ -125,6 +125,8 @@ class Driver:
         self._process = os.getpid()
         self._is_stopped = False
         self._is_closed = False
+        # Whether an exception may have ended an earlier step while the machine or the sockets were changed.
+        self._is_interrupted = False
         try:
             for link, open_socket in self._open.items():
                 self._sockets[link] = open_socket()
@@ -141,13 +143,21 @@ class Driver:
         return self._machine.dropped
 
     def flush(self) -> None:
-        """Carries out the machine's commands."""
+        """Carries out the machine's commands.
+
+        An exception of a signal handler, such as Ctrl-C, may end it between any two steps.
+        """
         if self._is_closed:
             raise ZMQError(Errno.ENOTSOCK, _CLOSED)
-        while (command := self._machine.poll_command()) is not None:
+        while (command := self._machine.peek_command()) is not None:
             if isinstance(command, Send):
+                # A lost message is like one on a broken connection, but a repeated one could be the reply to
+                # another request.
+                self._machine.forget_command(command)
                 self._send(command)
-            elif isinstance(command, Subscribe):
+                continue
+            # The others stay until they are done, and may be carried out again.
+            if isinstance(command, Subscribe):
                 option = SocketOption.SUBSCRIBE if command.is_on else SocketOption.UNSUBSCRIBE
                 self._sockets[command.link].set(option, command.topic)
             elif isinstance(command, ToAll):
@@ -156,10 +166,11 @@ class Driver:
             else:
                 self._sockets[command.link].close(linger=0)
                 self._sockets[command.link] = self._open[command.link]()
+            self._machine.forget_command(command)
 
     def step(self, limit: float | None = None) -> None:
         """Waits until a message arrives or something is due, `limit` ms at most, and handles it."""
-        self.flush()
+        self._prepare()
         pairs: list[tuple[Any, int]] = [(socket, POLLIN) for socket in self._wanted()]
         if (wake := self._wake) is not None:
             pairs.append((wake[0], POLLIN))
@@ -171,13 +182,14 @@ class Driver:
         """Does the same in asyncio."""
         from ..asyncio import Poller
 
-        self.flush()
+        self._prepare()
         wanted = self._wanted()
-        if self._poller is None or wanted != self._polled:
-            self._poller, self._polled = Poller(), wanted
+        if self._poller is None or wanted != self._poller[1]:
+            poller: Poller[Any] = Poller()
             for socket in wanted:
-                self._poller.register(socket, POLLIN)
-        self._waiting = self._poller.poll(self._patience(limit))
+                poller.register(socket, POLLIN)
+            self._poller = poller, wanted
+        self._waiting = self._poller[0].poll(self._patience(limit))
         try:
             await self._waiting
         except asyncio.CancelledError:
@@ -274,7 +286,15 @@ class Driver:
             waits.append(max(0.0, due - clock()))
         return math.ceil(min(waits)) if waits else -1
 
+    def _prepare(self) -> None:
+        if self._is_interrupted:
+            self._machine.handle_interruption(clock())
+        self._is_interrupted = True
+        self.flush()
+        self._is_interrupted = False
+
     def _take(self) -> None:
+        self._is_interrupted = True
         # Messages first: a peer whose heartbeat has arrived is alive, however late this process reads it.
         for link in self._sockets:
             for _ in range(_TURN):
@@ -292,6 +312,7 @@ class Driver:
         if due is not None and due <= now:
             self._machine.handle_timeout(now)
         self.flush()
+        self._is_interrupted = False
 
 
 class Runner(Closing):

@@ -55,6 +55,7 @@ class FileClientMachine(Machine):
 
     def begin(self, name: str, now: float) -> None:
         """Begins a file. One that is not complete is given up."""
+        self._forget_sends()
         if self._requested > self._received:
             self._reopen("server")
         self.begun += 1
@@ -140,8 +141,10 @@ class FileClientMachine(Machine):
 
     def _request(self, now: float) -> None:
         assert self._name is not None
-        self._send("server", b"fetch", b"%d" % self._requested, b"%d" % self._chunk, self._name)
+        offset = self._requested
+        # First: after an exception here, another file must not use this socket.
         self._requested += self._chunk
+        self._send("server", b"fetch", b"%d" % offset, b"%d" % self._chunk, self._name)
         self._due = now + self._timeout
 
     def _fail(self, error: Exception) -> None:

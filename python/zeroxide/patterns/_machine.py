@@ -82,12 +82,24 @@ class Machine(ABC):
     def handle_timeout(self, now: float) -> None:  # noqa: B027
         """Does what is due."""
 
+    def handle_interruption(self, now: float) -> None:  # noqa: B027
+        """Recovers from an exception, such as Ctrl-C, that has ended an earlier call at any place."""
+
     def handle_close(self) -> None:  # noqa: B027
         """Says goodbye to the peers, if the protocol has a word for it."""
 
     def poll_command(self) -> Command | None:
         """Returns the next command, in order."""
         return self._commands.popleft() if self._commands else None
+
+    def peek_command(self) -> Command | None:
+        """Returns the next command, which stays the next one until `forget_command`."""
+        return self._commands[0] if self._commands else None
+
+    def forget_command(self, command: Command) -> None:
+        """Removes a command, if it is the next one."""
+        if self._commands and self._commands[0] is command:
+            self._commands.popleft()
 
     def poll_timeout(self) -> float | None:
         """Returns when `handle_timeout` is due next."""
@@ -103,6 +115,12 @@ class Machine(ABC):
 
     def _send(self, link: str, *parts: bytes) -> None:
         self._commands.append(Send(link, list(parts)))
+
+    def _forget_sends(self) -> None:
+        """Drops messages that are not sent yet: those of a call that an exception has ended."""
+        self._commands = deque(
+            command for command in self._commands if not isinstance(command, Send)
+        )
 
     def _reopen(self, link: str) -> None:
         self._commands.append(Reopen(link))

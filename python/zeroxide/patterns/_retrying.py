@@ -60,6 +60,9 @@ class RetryMachine(Machine):
     def begin(self, request: Sequence[bytes], now: float) -> None:
         """Sends a request. One that has no reply yet is given up."""
         self.begun += 1
+        # An exception may have ended the earlier request at any place. As long as its socket may have been used, the
+        # mark for that is set.
+        self._commands.clear()
         self._request = list(request)
         self._replies.clear()
         self._error = None
@@ -121,8 +124,8 @@ class RetryMachine(Machine):
 
     def _attempt(self, now: float) -> None:
         assert self._request is not None
-        self._send(LINK, *self._request)
         self._is_used = True
+        self._send(LINK, *self._request)
         self._due = now + self._timeout
 
     def _finish(self) -> None:
