@@ -1,9 +1,10 @@
-"""An exception of a signal's handler, such as Ctrl-C, may end a call of a pattern's client before any bytecode."""
+"""An exception of a signal's handler, such as Ctrl-C, may end a call of the patterns before any bytecode."""
 
 import asyncio
 import contextlib
 import itertools
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -25,6 +26,10 @@ FORMS = pytest.mark.parametrize("form", ["", "Async"], ids=["blocking", "asyncio
 
 MODULES = str(Path(patterns.__file__).parent)
 
+# Python calls no handler of a signal between the acquisition of a lock and the `with` block that releases it, but a
+# function that traces bytecodes.
+LOCKING = ("prepare_stop", "_empty_wake")
+
 
 @contextlib.contextmanager
 def interrupted(number: int) -> Iterator[None]:
@@ -33,7 +38,8 @@ def interrupted(number: int) -> Iterator[None]:
 
     def trace(frame: Any, event: str, argument: object) -> Any:
         nonlocal left
-        if not frame.f_code.co_filename.startswith(MODULES):
+        code = frame.f_code
+        if not code.co_filename.startswith(MODULES) or code.co_name in LOCKING:
             return None
         frame.f_trace_opcodes = True
         if event == "opcode":
@@ -207,3 +213,141 @@ def test_an_interrupted_update_of_a_subtree_is_not_missing(context, form, monkey
         reader.close()
         server.stop()
         serving.result()
+
+
+# ---- workers ------------------------------------------------------------------------
+
+WORKERS = pytest.mark.parametrize("kind", ["Majordomo", "ParanoidPirate", "SimplePirate"])
+
+
+@contextlib.contextmanager
+def queue(kind: str, context: Any, **options: Any) -> Iterator[tuple[Any, Callable[..., Any]]]:
+    """Runs a queue; yields a client of it, and a function that opens workers. No heartbeat is due in the test."""
+    beats = {} if kind == "SimplePirate" else {"heartbeat": 60_000}
+    options = {"attempts": None, "context": context} | options
+    if kind == "Majordomo":
+        server = patterns.MajordomoBroker("inproc://clients", context=context, **beats)
+        client: Any = patterns.MajordomoClient("inproc://clients", **options)
+        arguments = ["inproc://clients", "service"]
+    else:
+        ends = ["inproc://clients", "inproc://workers"]
+        server = getattr(patterns, f"{kind}Queue")(*ends, context=context, **beats)
+        client = patterns.LazyPirateClient("inproc://clients", **options)
+        arguments = ["inproc://workers"]
+    with server, client:
+        serving = Background(server.run)
+        yield (
+            client,
+            lambda form="": getattr(patterns, f"{form}{kind}Worker")(
+                *arguments, context=context, **beats
+            ),
+        )
+        server.stop()
+        serving.result()
+
+
+def request(client: Any, body: bytes) -> list[bytes]:
+    service = ["service"] if isinstance(client, patterns.MajordomoClient) else []
+    reply: list[bytes] = client.request(*service, body)
+    return reply
+
+
+def answer(request: Any) -> bytes:
+    return b"re:" + getattr(request, "parts", request)[0]
+
+
+@WORKERS
+def test_a_worker_whose_handler_failed_runs_again(context, kind):
+    requests: list[object] = []
+
+    def fail_once(request: Any) -> bytes:
+        requests.append(request)
+        if len(requests) == 1:
+            raise ValueError("one bad request")
+        return answer(request)
+
+    with queue(kind, context, timeout=200) as (client, open_worker), open_worker() as worker:
+        asking = Background(request, client, b"one")
+        with pytest.raises(ValueError, match="one bad request"):
+            worker.run(fail_once)
+        running = Background(worker.run, fail_once)
+        assert asking.result() == [b"re:one"]
+        assert request(client, b"two") == [b"re:two"]
+        worker.stop()
+        running.result()
+
+
+@WORKERS
+def test_a_worker_whose_task_was_cancelled_runs_again(context, kind):
+    async def main(client: Any, worker: Any) -> None:
+        called = asyncio.Event()
+
+        async def hang(request: Any) -> bytes:
+            called.set()
+            await asyncio.Event().wait()
+            return b""
+
+        async def answer_async(request: Any) -> bytes:
+            return answer(request)
+
+        asking = asyncio.create_task(asyncio.to_thread(request, client, b"one"))
+        running = asyncio.create_task(worker.run(hang))
+        await called.wait()
+        running.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await running
+        running = asyncio.create_task(worker.run(answer_async))
+        assert await asyncio.wait_for(asking, PATIENCE) == [b"re:one"]
+        running.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await running
+        worker.close()
+
+    with queue(kind, context, timeout=200) as (client, open_worker):
+        asyncio.run(main(client, open_worker("Async")))
+
+
+def test_a_broker_gives_the_request_of_a_failed_worker_to_another_one(context):
+    """At once: the client does not ask again, and no worker is silent for too long."""
+    with (
+        queue("Majordomo", context, timeout=60_000, attempts=1) as (client, open_worker),
+        open_worker() as first,
+        open_worker() as second,
+    ):
+        asking = Background(request, client, b"one")
+        with pytest.raises(ZeroDivisionError):
+            first.run(lambda request: 1 // 0)
+        running = Background(second.run, answer)
+        assert asking.result() == [b"re:one"]
+        second.stop()
+        running.result()
+
+
+@pytest.mark.parametrize(
+    ("kind", "step"), [("Majordomo", 1), ("ParanoidPirate", 31), ("SimplePirate", 31)]
+)
+def test_an_interrupted_worker_runs_again(context, kind, step):
+    with queue(kind, context, timeout=100) as (client, open_worker), open_worker() as worker:
+
+        def ask(body: bytes, done: threading.Event) -> list[bytes]:
+            reply = request(client, body)
+            done.set()
+            worker.stop()
+            return reply
+
+        is_interrupted = True
+        for number in itertools.count(0, step):
+            done = threading.Event()
+            asking = Background(ask, b"%d" % number, done)
+            try:
+                with interrupted(number):
+                    while not done.is_set():
+                        worker.run(answer)
+                is_interrupted = False
+            except KeyboardInterrupt:
+                while not done.is_set():
+                    worker.run(answer)
+            assert asking.result() == [b"re:%d" % number]
+            if not is_interrupted:
+                break
+        assert number > 100, "a request has many bytecodes"

@@ -51,6 +51,8 @@ class BeatingWorker(WorkerMachine[R]):
         self._backoff = backoff
         self._reconnects: float | None = None
         self._is_welcome = False
+        # Whether the queue does not know this worker, because an exception has ended `run`.
+        self._is_gone = False
         # Requests with their clients' addresses, and the one that is being answered.
         self._requests: Waiting[tuple[bytes, R]] = Waiting()
         self._current: tuple[bytes, R] | None = None
@@ -102,6 +104,26 @@ class BeatingWorker(WorkerMachine[R]):
         self._beat.sent(now)
         self._send(LINK, *self._write(self._current[0], parts))
         self._current = None
+
+    def handle_start(self, now: float) -> None:
+        if self._is_gone:
+            self._is_gone = False
+            self._start(now)
+
+    def handle_end(self, now: float) -> None:
+        if self._is_gone:
+            return
+        self._forget_sends()
+        self._requests.clear()
+        self._current = None
+        if self._reconnects is None:
+            self._say_goodbye()
+        self._reconnects = None
+        self._reopen(LINK, lingers=True)
+        self._is_gone = True
+
+    def _say_goodbye(self) -> None:
+        """Ends the conversation, if the protocol has a word for it."""
 
     @abstractmethod
     def _read(self, parts: list[bytes]) -> Word | tuple[bytes, R]:

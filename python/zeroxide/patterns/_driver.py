@@ -164,7 +164,7 @@ class Driver:
                 # Set again, it makes the socket forget the subscriber.
                 self._sockets[command.link].set(SocketOption.XPUB_MANUAL_LAST_VALUE, 1)
             else:
-                self._sockets[command.link].close(linger=0)
+                self._sockets[command.link].close(linger=None if command.lingers else 0)
                 self._sockets[command.link] = self._open[command.link]()
             self._machine.forget_command(command)
 

@@ -30,9 +30,10 @@ class Send:
 
 @dataclass(frozen=True, slots=True)
 class Reopen:
-    """A link whose socket is replaced by a new one: messages in transit on the old one are lost."""
+    """A link whose socket is replaced by a new one: messages in transit on the old one are lost, unless it lingers."""
 
     link: str
+    lingers: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,8 +123,8 @@ class Machine(ABC):
             command for command in self._commands if not isinstance(command, Send)
         )
 
-    def _reopen(self, link: str) -> None:
-        self._commands.append(Reopen(link))
+    def _reopen(self, link: str, *, lingers: bool = False) -> None:
+        self._commands.append(Reopen(link, lingers))
 
 
 def as_parts(body: Any) -> list[bytes]:

@@ -68,6 +68,10 @@ class MajordomoWorkerMachine(BeatingWorker[MajordomoRequest]):
         super().__init__(hello, protocol.write_heartbeat(), heartbeat, liveness, backoff, now)
 
     def handle_close(self) -> None:
+        if not self._is_gone:
+            self._say_goodbye()
+
+    def _say_goodbye(self) -> None:
         # The broker gives the request to another worker at once, if there is one.
         self._send(LINK, *self._protocol.write_disconnect())
 

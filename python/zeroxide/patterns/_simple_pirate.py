@@ -69,6 +69,8 @@ class SimpleWorkerMachine(WorkerMachine[list[bytes]]):
         super().__init__()
         self._requests: list[list[bytes]] = []
         self._client: bytes | None = None
+        # Whether the queue does not know this worker, because an exception has ended `run`.
+        self._is_gone = False
         self._send("queue", READY)
 
     def handle_message(self, link: str, parts: list[bytes], now: float) -> None:
@@ -87,6 +89,20 @@ class SimpleWorkerMachine(WorkerMachine[list[bytes]]):
         assert self._client is not None, "there is a request"
         self._send("queue", self._client, b"", *parts)
         self._client = None
+
+    def handle_start(self, now: float) -> None:
+        if self._is_gone:
+            self._is_gone = False
+            self._send("queue", READY)
+
+    def handle_end(self, now: float) -> None:
+        if self._is_gone:
+            return
+        self._forget_sends()
+        self._requests.clear()
+        self._client = None
+        self._reopen("queue", lingers=True)
+        self._is_gone = True
 
     def wants(self, link: str) -> bool:
         return self._client is None  # a REQ receives one request, and then sends the reply

@@ -108,8 +108,8 @@ class TitanicMachine(Machine):
             while (command := machine.poll_command()) is not None:
                 if isinstance(command, Send):
                     self._commands.append(Send(link, command.parts))
-                else:
-                    self._commands.append(Reopen(link))
+                elif isinstance(command, Reopen):
+                    self._reopen(link, lingers=command.lingers)
 
     # ---- the three services
 

@@ -1,6 +1,7 @@
 """Runs a handler for the requests that a worker's machine has received, one at a time."""
 
 import asyncio
+import contextlib
 from abc import abstractmethod
 from collections.abc import Awaitable, Callable
 from types import TracebackType
@@ -27,16 +28,43 @@ class WorkerMachine(Machine, Generic[R]):
     def handle_reply(self, request: R, parts: list[bytes], now: float) -> None:
         """Takes the reply to the request that was polled last."""
 
+    # The following do nothing unless a machine overrides them.
 
-class WorkerRunner(Closing, Generic[R]):
+    def handle_start(self, now: float) -> None:
+        """Begins to ask for requests again, after `handle_end`."""
+
+    def handle_end(self, now: float) -> None:
+        """Leaves the queue after an exception. It gives up the requests without a reply, so that their clients ask again."""
+
+
+class _Serving(Generic[R]):
+    """The ends of `run`."""
+
+    _driver: Driver
+    _machine: WorkerMachine[R]
+    _is_serving = False
+
+    def _start(self) -> None:
+        if self._is_serving:
+            # An exception, such as a second Ctrl-C, has also ended `_give_up`.
+            self._machine.handle_end(clock())
+        self._is_serving = True
+        self._machine.handle_start(clock())
+
+    def _give_up(self) -> None:
+        self._machine.handle_end(clock())
+        # The caller gets the exception that has ended `run`. If a socket cannot be opened, the next `run` reports it.
+        with contextlib.suppress(Exception):
+            self._driver.flush()
+        self._is_serving = False
+
+
+class WorkerRunner(_Serving[R], Closing):
     """The blocking form of a worker.
 
     No heartbeat is sent while the handler runs, so a handler that takes longer than the heartbeats
     allow makes its worker look dead.
     """
-
-    _driver: Driver
-    _machine: WorkerMachine[R]
 
     @property
     def dropped(self) -> int:
@@ -56,6 +84,7 @@ class WorkerRunner(Closing, Generic[R]):
         _checks.callback("handler", handler, "a function of a request that returns the reply")
         self._driver.prepare_stop()
         try:
+            self._start()
             while not self._driver.is_stopped:
                 request = self._machine.poll_request()
                 if request is None:
@@ -64,6 +93,10 @@ class WorkerRunner(Closing, Generic[R]):
                     reply = as_parts(handler(request))
                     self._machine.handle_reply(request, reply, clock())
                     self._driver.step(0)  # heartbeats, however many requests wait
+            self._is_serving = False
+        except BaseException:
+            self._give_up()
+            raise
         finally:
             self._driver.forget_stop()
 
@@ -79,11 +112,8 @@ class WorkerRunner(Closing, Generic[R]):
         self._driver.close()
 
 
-class AsyncWorkerRunner(Generic[R]):
+class AsyncWorkerRunner(_Serving[R]):
     """The asyncio form of a worker. Heartbeats continue while the handler waits."""
-
-    _driver: Driver
-    _machine: WorkerMachine[R]
 
     @property
     def dropped(self) -> int:
@@ -103,6 +133,14 @@ class AsyncWorkerRunner(Generic[R]):
         _checks.callback(
             "handler", handler, "a coroutine function of a request that returns the reply"
         )
+        try:
+            self._start()
+            await self._serve(handler)
+        except BaseException:
+            self._give_up()
+            raise
+
+    async def _serve(self, handler: Callable[[R], Awaitable[Body]]) -> None:
         arrived = asyncio.Event()
         pump = asyncio.ensure_future(self._pump(arrived))
         pump.add_done_callback(lambda _: arrived.set())
