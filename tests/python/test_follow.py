@@ -601,3 +601,25 @@ def test_no_batch_is_without_rows(collector, client, directory):
             return [table async for table in follower.tables()]
 
     assert asyncio.run(follow()) == []
+
+
+def test_a_client_closes_after_a_loop_that_was_closed_while_a_follower_waited(tmp_path):
+    with Collector(tmp_path / "log") as collector:
+        client = pipeline.AsyncClient(collector.endpoint)
+        followers = [client.follow() for _ in range(2)]
+        loop = asyncio.new_event_loop()
+
+        async def wait() -> None:
+            for follower in followers:
+                waiting.append(asyncio.ensure_future(anext(follower)))
+            while not all(follower._ready for follower in followers):
+                await asyncio.sleep(0)
+
+        waiting: list[asyncio.Future] = []
+        loop.run_until_complete(wait())
+        loop.close()
+        asyncio.run(client.close())
+        assert all(follower._is_closed for follower in followers)
+        # Their tasks never end, and would be reported.
+        for task in waiting:
+            task._log_destroy_pending = False

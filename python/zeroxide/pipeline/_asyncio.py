@@ -557,14 +557,16 @@ class AsyncFollower(FollowerBase):
             self._ready = None
 
     def _unwatch(self) -> None:
-        if self._ready is not None:
+        # A loop that was closed while a task waited watches nothing any more.
+        if self._ready is not None and not self._ready.get_loop().is_closed():
             for descriptor in self._watched:
                 self._ready.get_loop().remove_reader(descriptor)
         self._watched = ()
 
     def _look(self) -> None:
-        if self._ready is not None and not self._ready.done():
-            self._ready.set_result(None)
+        if self._ready is None or self._ready.done() or self._ready.get_loop().is_closed():
+            return
+        self._ready.set_result(None)
 
     async def __aenter__(self) -> Self:
         await self._begun()
