@@ -370,6 +370,7 @@ fn a_multicast_group_has_many_members() {
         let radio = socket(&context, Radio);
         radio.int(ids::IPV6, 1);
         radio.int(ids::MULTICAST_MAXTPDU, 1000);
+        radio.int(ids::RECONNECT_IVL, -1);
         if radio.connect(&bind).is_err() {
             println!("skipped: no route to {group} here");
             continue;

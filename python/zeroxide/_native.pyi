@@ -2078,6 +2078,8 @@ class ArrowTable:
         Arrow PyCapsule interface
     """
 
+    @staticmethod
+    def _of(data: ArrowData) -> ArrowTable: ...
     @property
     def num_rows(self) -> int:
         """The number of rows."""

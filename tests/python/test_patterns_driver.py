@@ -129,6 +129,20 @@ def test_stop_before_run_ends_one_run_only(context, open_server, arguments):
         assert not server._driver.is_stopped
 
 
+@SERVERS
+def test_a_stop_before_an_exception_ends_the_next_run(context, open_server, arguments, monkeypatch):
+    with open_server(context) as server:
+
+        def step(*_: object) -> None:
+            server.stop()
+            raise ValueError
+
+        with monkeypatch.context() as patch, pytest.raises(ValueError):
+            patch.setattr(server._driver, "step", step)
+            server.run(*arguments)
+        Background(server.run, *arguments).result()
+
+
 # ---- the asyncio forms of the clients -----------------------------------------------
 
 ASYNC_CLIENTS = pytest.mark.parametrize(

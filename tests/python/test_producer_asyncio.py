@@ -394,6 +394,30 @@ def test_a_table_whose_call_is_cancelled():
     asyncio.run(main())
 
 
+def test_a_stream_that_waits_does_not_keep_a_cancelled_call():
+    goes_on, waits = threading.Event(), threading.Event()
+
+    def batches():
+        waits.set()
+        assert goes_on.wait(PATIENCE)
+        yield pa.record_batch({"value": [b"x"]})
+
+    async def main():
+        producer = zeroxide.asyncio.Producer(NOBODY)
+        stream = pa.RecordBatchReader.from_batches(pa.schema({"value": pa.binary()}), batches())
+        sending = asyncio.create_task(producer.send_arrow(stream))
+        while not waits.is_set():
+            await asyncio.sleep(0.001)
+        sending.cancel()
+        with pytest.raises(asyncio.CancelledError) as caught:
+            await sending
+        assert caught.value.sent == producer.stats()["rows"] == 0
+        goes_on.set()
+        await producer.close(0)
+
+    asyncio.run(main())
+
+
 def test_an_iterable_that_raises(collector):
     async def main():
         def rows():

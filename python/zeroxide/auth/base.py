@@ -535,5 +535,7 @@ def _is_of_callback(error: BaseException) -> bool:
     """Returns whether what a callback waited for was cancelled, and not the task that handles the request."""
     import asyncio
 
+    if not isinstance(error, asyncio.CancelledError):
+        return False
     task = asyncio.current_task()
-    return isinstance(error, asyncio.CancelledError) and (task is None or not task.cancelling())
+    return task is None or not task.cancelling()

@@ -265,7 +265,7 @@ class HttpServer:
         kind = request.one("content-type").partition(";")[0].strip().lower()
         if request.method == "POST" and kind in _FORMS:
             text = (
-                f"Content-Type {kind} is refused, because forms of any page can send it; use"
+                f"Content-Type {kind} is refused, because a form on any web page can send it; use"
                 " application/octet-stream"
             )
             raise Wrong(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, text)

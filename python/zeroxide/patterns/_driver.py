@@ -332,11 +332,9 @@ class Runner(Closing):
             ContextTerminated: The context was terminated.
         """
         self._driver.prepare_stop()
-        try:
-            while not self._driver.is_stopped:
-                self._driver.step()
-        finally:
-            self._driver.forget_stop()
+        while not self._driver.is_stopped:
+            self._driver.step()
+        self._driver.forget_stop()
 
     def stop(self) -> None:
         """Makes `run` return, in this thread or another one.

@@ -94,11 +94,10 @@ class WorkerRunner(_Serving[R], Closing):
                     self._machine.handle_reply(request, reply, clock())
                     self._driver.step(0)  # heartbeats, however many requests wait
             self._is_serving = False
+            self._driver.forget_stop()
         except BaseException:
             self._give_up()
             raise
-        finally:
-            self._driver.forget_stop()
 
     def stop(self) -> None:
         """Makes `run` return, in this thread or another one, after the request it is answering.

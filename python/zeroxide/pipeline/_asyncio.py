@@ -217,7 +217,13 @@ class AsyncProducer(ProducerBase):
             ValueError: If a column has the wrong type.
         """
         self._watch()
-        return await self._threads.run_counted(super().send_arrow, data)
+        try:
+            # A stream of another library may wait in code that a cancellation does not reach.
+            table = await self._threads.run(ArrowTable._of, data)
+        except asyncio.CancelledError as error:
+            tell(error, sent=0)
+            raise
+        return await self._threads.run_counted(super().send_arrow, table)
 
     @renamed(timeout="timeout_s")
     async def flush(self, timeout_s: float | None = None) -> None:

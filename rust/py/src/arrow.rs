@@ -59,6 +59,12 @@ impl ArrowTable {
 
 #[pymethods]
 impl ArrowTable {
+    /// Takes the rows of an object of another library, which may read them from a stream that waits.
+    #[staticmethod]
+    fn _of(data: &Bound<'_, PyAny>) -> PyResult<ArrowTable> {
+        import(data).map(ArrowTable::new)
+    }
+
     /// The number of rows.
     fn __len__(&self) -> usize {
         self.table.rows()

@@ -51,9 +51,10 @@ impl MessageTransport for Udp {
         if let Goal::Address(target) = goal {
             let open = |options: &_| place::open(&place, target, options, LARGEST);
             let renew = place::renewal(&place, target, &port.options);
+            let is_retried = port.options.reconnect_ivl.is_some();
             match datagrams::connect(port.clone(), open, renew) {
                 // There may be a route later.
-                Err(error) if is_unreachable(&error) => {}
+                Err(error) if is_unreachable(&error) && is_retried => {}
                 connected => return connected,
             }
         }

@@ -207,6 +207,9 @@ impl Stage {
             return Ok(0);
         }
         let log = self.dir.parent().unwrap_or(&self.dir);
+        if !disk::exists(log) {
+            return Err(io::ErrorKind::NotFound.into());
+        }
         *self = Stage::open_with(log, self.most, self.most_parts)?;
         Ok(self.lost)
     }

@@ -219,6 +219,8 @@ impl Worker {
         while let Some(job) = next.take() {
             self.taken.add(job.cost());
             if self.follows {
+                // These parts are in the folder that the stage has now.
+                self.settle(&mut written);
                 self.follow();
             }
             match job {

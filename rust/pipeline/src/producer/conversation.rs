@@ -61,20 +61,23 @@ pub(crate) struct Conversation<L = Link> {
     /// next run.
     spool_failed: bool,
     /// Whether nothing may be sent, because the spool could not save the numbers first.
-    pub is_mute: bool,
+    is_mute: bool,
     /// The numbers to save, while there is no room for them.
     unkept: Option<Numbers>,
-    /// Rows to move out of the spool, and why, while its disk does not take them. Events after this one wait, because
-    /// the spool may remove all rows before acknowledged ones.
-    unmoved: Option<Unmoved>,
+    /// Rows to move out of the spool, in order, while its disk does not take them.
+    unmoved: VecDeque<Unmoved>,
+    /// When to try that again.
+    move_at: Option<Instant>,
+    /// The end of acknowledged rows behind the first of them. The spool removes all rows before the end that it is told.
+    released_behind: u64,
     /// Accepted batches, in order, that are not in the spool for lack of room.
     pub held: VecDeque<Sealed>,
-    pub full: Option<Full>,
+    full: Option<Full>,
     /// The reason why there is no conversation, if it is more than a missing answer.
     trouble: Option<String>,
     denied: Option<Denial>,
     /// When to open a connection again, after the system had no descriptors or memory for one.
-    pub reopen_at: Option<Instant>,
+    reopen_at: Option<Instant>,
     /// The time since which the collector has answered but accepted nothing.
     blocked: Option<Instant>,
     /// The rows of this turn that were acknowledged or given up, and their cost.
@@ -89,7 +92,7 @@ pub(crate) struct Conversation<L = Link> {
 /// A spool without room.
 pub(crate) struct Full {
     since: Instant,
-    pub retry_at: Instant,
+    retry_at: Instant,
     reason: String,
 }
 
@@ -157,7 +160,9 @@ impl<L: Channel> Conversation<L> {
             spool_failed: false,
             is_mute: false,
             unkept: None,
-            unmoved: None,
+            unmoved: VecDeque::new(),
+            move_at: None,
+            released_behind: 0,
             held: VecDeque::new(),
             full: None,
             trouble: None,
@@ -209,9 +214,7 @@ impl<L: Channel> Conversation<L> {
         }
         self.listen(shared, now)?;
         self.window.handle_timeout(now);
-        if !self.move_out(shared, at, now, notices)? {
-            return Ok(false);
-        }
+        self.move_out(shared, at, now, notices)?;
         while let Some(event) = self.window.poll_event() {
             match event {
                 Event::Numbered(numbers) => self.unkept = Some(numbers),
@@ -229,14 +232,12 @@ impl<L: Channel> Conversation<L> {
                     payload,
                 } => {
                     let range = first..first + rows;
-                    self.unmoved = Some(Unmoved {
+                    self.unmoved.push_back(Unmoved {
                         range,
                         why,
                         parcel: payload,
                     });
-                    if !self.move_out(shared, at, now, notices)? {
-                        return Ok(false);
-                    }
+                    self.move_out(shared, at, now, notices)?;
                 }
                 Event::Stale => self.reopen(shared, now)?,
                 Event::Delivered {
@@ -247,8 +248,9 @@ impl<L: Channel> Conversation<L> {
                     payload,
                     ..
                 } => {
-                    if let (Some(spool), Some((_, end))) = (&mut self.spool, payload.spooled) {
-                        spool.release(end).map_err(Failure::spool)?;
+                    if let Some((_, end)) = payload.spooled {
+                        self.released_behind = self.released_behind.max(end);
+                        self.release()?;
                     }
                     self.released.0 += rows;
                     self.released.1 += payload.cost;
@@ -332,7 +334,7 @@ impl<L: Channel> Conversation<L> {
             spooled,
         };
         self.window.push(parcel, sealed.rows, size);
-        if self.unkept.is_none() && self.unmoved.is_none() {
+        if self.unkept.is_none() && self.unmoved.is_empty() {
             self.full = None;
         }
         result
@@ -351,9 +353,38 @@ impl<L: Channel> Conversation<L> {
         }
     }
 
+    /// Lets the spool remove acknowledged rows, up to the first that has to be moved out.
+    fn release(&mut self) -> Result<(), Failure> {
+        let Some(spool) = &mut self.spool else {
+            return Ok(());
+        };
+        let unmoved = self.unmoved.front().and_then(|given| given.parcel.spooled);
+        let end = unmoved.map_or(u64::MAX, |(first, _)| first);
+        spool
+            .release(self.released_behind.min(end))
+            .map_err(Failure::spool)
+    }
+
+    /// When there is something to do, if nothing happens before.
+    pub fn poll_timeout(&self) -> Option<Instant> {
+        let is_silent = self.is_mute || self.unkept.is_some();
+        let window = self.window.poll_timeout().filter(|_| !is_silent);
+        let full = self.full.as_ref().map(|full| full.retry_at);
+        let due = [window, full, self.move_at, self.reopen_at];
+        due.into_iter().flatten().min()
+    }
+
+    /// Makes the last attempt to write to the spool due.
+    pub fn try_spool_again(&mut self, now: Instant) {
+        if let Some(full) = &mut self.full {
+            full.retry_at = now;
+        }
+        self.move_at = self.move_at.map(|_| now);
+    }
+
     /// Something that waited for the spool's disk is done. If it was the last, the disk is as it should be.
     fn on_room(&mut self) {
-        if self.held.is_empty() && self.unkept.is_none() && self.unmoved.is_none() {
+        if self.held.is_empty() && self.unkept.is_none() && self.unmoved.is_empty() {
             self.full = None;
         }
     }
@@ -531,10 +562,10 @@ impl<L: Channel> Conversation<L> {
     #[cfg(zeroxide_disk)]
     pub fn unacknowledged(&self) -> u64 {
         let held: u64 = self.held.iter().map(|sealed| sealed.rows).sum();
-        let unmoved = self
-            .unmoved
-            .as_ref()
-            .map_or(0, |given| given.range.end - given.range.start);
+        let unmoved = self.unmoved.iter();
+        let unmoved: u64 = unmoved
+            .map(|given| given.range.end - given.range.start)
+            .sum();
         self.window.unacknowledged() + held + unmoved
     }
 

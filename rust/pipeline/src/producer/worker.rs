@@ -65,9 +65,8 @@ impl Worker {
                 while let Some(sealed) = state.intake.take(at) {
                     conversation.held.push_back(sealed);
                 }
-                if let Some(full) = conversation.full.as_mut().filter(|_| state.stop) {
-                    // The last attempt.
-                    full.retry_at = now;
+                if state.stop {
+                    conversation.try_spool_again(now);
                 }
             }
             linger
@@ -124,15 +123,9 @@ impl Worker {
             !state.stop && !state.intake.has_work(linger)
         };
         if is_idle {
-            let due = self
-                .conversations
-                .iter()
-                .filter(|c| !c.is_mute)
-                .filter_map(|c| c.window.poll_timeout());
-            let fulls = self.conversations.iter().flat_map(|c| &c.full);
-            let due = due.chain(fulls.map(|full| full.retry_at));
-            let reopens = self.conversations.iter().filter_map(|c| c.reopen_at);
-            let due = due.chain(reopens).chain(linger).min();
+            let timeouts = self.conversations.iter();
+            let due = timeouts.filter_map(Conversation::poll_timeout);
+            let due = due.chain(linger).min();
             let item = |socket| PollItem::socket(socket, Events::READABLE);
             let links = self
                 .conversations

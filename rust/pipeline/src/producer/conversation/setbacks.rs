@@ -5,9 +5,9 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
-use zeroxide_log::Batch;
+use zeroxide_log::{Batch, LogError};
 
-use super::{Conversation, Parcel, Unmoved};
+use super::{Conversation, Parcel, RETRY, Unmoved};
 use crate::clock::wall;
 use crate::link::Channel;
 use crate::producer::notices::Notice;
@@ -60,60 +60,50 @@ impl<L: Channel> Conversation<L> {
         (before > first_row).then_some(notice)
     }
 
-    /// Moves the rows that will not be sent to a file; without a spool, they are lost. Returns false if they wait until
-    /// the disk takes them.
+    /// Moves the rows that will not be sent to files; without a spool, they are lost. They wait while the disk does not
+    /// take them, and later rows are sent meanwhile.
     pub(super) fn move_out(
         &mut self,
         shared: &Shared,
         collector: usize,
         now: Instant,
         notices: &mut Vec<Notice>,
-    ) -> Result<bool, Failure> {
-        let Some(given) = self.unmoved.take() else {
-            return Ok(true);
-        };
-        match self.put_aside(&given.parcel, now) {
-            Ok(Some(kept)) => {
-                notices.push(self.on_given(shared, collector, given, &kept));
-                self.on_room();
-                Ok(true)
-            }
-            Ok(None) => {
-                self.unmoved = Some(given);
-                Ok(false)
-            }
-            Err(failure) => {
-                // They stay in the spool with their numbers, and nothing is sent after them.
-                self.unmoved = Some(given);
-                self.is_mute = true;
-                Err(failure)
+    ) -> Result<(), Failure> {
+        let is_due = self.move_at.is_none_or(|at| at <= now);
+        if self.unmoved.is_empty() || self.is_mute || !is_due {
+            return Ok(());
+        }
+        self.move_at = None;
+        while let Some(given) = self.unmoved.pop_front() {
+            match self.put_aside(&given.parcel) {
+                Ok(kept) => notices.push(self.on_given(shared, collector, given, &kept)),
+                Err(error) => {
+                    self.unmoved.push_front(given);
+                    if error.is_passing() {
+                        self.on_full(&error, now);
+                        self.move_at = Some(now + RETRY);
+                        return Ok(());
+                    }
+                    // They stay in the spool with their numbers, and nothing is sent after them.
+                    self.is_mute = true;
+                    return Err(Failure::spool(error));
+                }
             }
         }
+        self.on_room();
+        self.release()
     }
 
-    /// Moves rows out of the spool, if there is one. Returns what became of them, or None if it has to be tried again.
-    fn put_aside(&mut self, parcel: &Parcel, now: Instant) -> Result<Option<String>, Failure> {
-        let is_due = self.full.as_ref().is_none_or(|full| full.retry_at <= now);
-        let place = parcel.spooled;
+    /// Moves rows out of the spool, if there is one. Returns what became of them.
+    fn put_aside(&mut self, parcel: &Parcel) -> Result<String, LogError> {
         let Some(spool) = &mut self.spool else {
-            return Ok(Some("they are lost".to_owned()));
+            return Ok("they are lost".to_owned());
         };
-        if self.is_mute || !is_due {
-            return Ok(None);
+        let path = spool.set_aside(parcel.spooled, parcel.bytes.clone())?;
+        if let Some((_, end)) = parcel.spooled {
+            self.released_behind = self.released_behind.max(end);
         }
-        match spool.set_aside(place, parcel.bytes.clone()) {
-            Ok(path) => {
-                if let Some((_, end)) = place {
-                    spool.release(end).map_err(Failure::spool)?;
-                }
-                Ok(Some(format!("they are in {} now", path.display())))
-            }
-            Err(error) if error.is_passing() => {
-                self.on_full(&error, now);
-                Ok(None)
-            }
-            Err(error) => Err(Failure::spool(error)),
-        }
+        Ok(format!("they are in {} now", path.display()))
     }
 
     /// Reports rows that will not be sent.

@@ -124,8 +124,16 @@ fn rows_that_cannot_be_set_aside_for_lack_of_descriptors_are_set_aside_later() {
     let year = simulated::time() * 1000;
     push(&mut program, 1, Some(year));
     push(&mut program, 2, None);
-    simulated::exhaust_at(PRODUCER, Act::Name, 0);
-    assert_eq!(converse(&mut program, &mut served), 1);
+    // The new numbers of later rows are written in between.
+    for at in [0, 3, 4, 5] {
+        simulated::exhaust_at(PRODUCER, Act::Name, at);
+    }
+    let notices = program.converse(&mut served);
+    let [later, moved] = &notices[..] else {
+        panic!("{notices:?}");
+    };
+    assert!(later.lost.is_none() && later.first_row == 2, "{later:?}");
+    assert!(moved.lost.is_some() && moved.first_row == 1, "{moved:?}");
     assert!(program.sending.failure().is_none());
     assert_eq!((end(&served), program.sending.waiting()), (2, 0));
     simulated::enter(PRODUCER);
