@@ -68,8 +68,8 @@ pub(crate) struct Conversation<L = Link> {
     unmoved: VecDeque<Unmoved>,
     /// When to try that again.
     move_at: Option<Instant>,
-    /// The end of acknowledged rows behind the first of them. The spool removes all rows before the end that it is told.
-    released_behind: u64,
+    /// The end of acknowledged rows after the first of them. Whatever the spool may remove, it removes from its beginning on.
+    released_after: u64,
     /// Accepted batches, in order, that are not in the spool for lack of room.
     pub held: VecDeque<Sealed>,
     full: Option<Full>,
@@ -162,7 +162,7 @@ impl<L: Channel> Conversation<L> {
             unkept: None,
             unmoved: VecDeque::new(),
             move_at: None,
-            released_behind: 0,
+            released_after: 0,
             held: VecDeque::new(),
             full: None,
             trouble: None,
@@ -249,7 +249,7 @@ impl<L: Channel> Conversation<L> {
                     ..
                 } => {
                     if let Some((_, end)) = payload.spooled {
-                        self.released_behind = self.released_behind.max(end);
+                        self.released_after = self.released_after.max(end);
                         self.release()?;
                     }
                     self.released.0 += rows;
@@ -361,7 +361,7 @@ impl<L: Channel> Conversation<L> {
         let unmoved = self.unmoved.front().and_then(|given| given.parcel.spooled);
         let end = unmoved.map_or(u64::MAX, |(first, _)| first);
         spool
-            .release(self.released_behind.min(end))
+            .release(self.released_after.min(end))
             .map_err(Failure::spool)
     }
 

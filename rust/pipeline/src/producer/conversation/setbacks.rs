@@ -101,7 +101,7 @@ impl<L: Channel> Conversation<L> {
         };
         let path = spool.set_aside(parcel.spooled, parcel.bytes.clone())?;
         if let Some((_, end)) = parcel.spooled {
-            self.released_behind = self.released_behind.max(end);
+            self.released_after = self.released_after.max(end);
         }
         Ok(format!("they are in {} now", path.display()))
     }
