@@ -82,7 +82,7 @@ const LOG: &[&[&str]] = &[
 
 /// The modules of rust/pipeline, in the same way.
 const PIPELINE: &[&[&str]] = &[
-    &["wire", "wake", "clock"],
+    &["wire", "wake", "clock", "threads"],
     &["link"],
     &["client"],
     &["reader", "collector", "producer"], // blind to each other

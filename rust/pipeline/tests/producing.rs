@@ -1,6 +1,6 @@
 //! A producer, a collector and a reader, over real sockets and a real disk.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
@@ -313,8 +313,11 @@ fn nothing_is_sent_before_the_spool_keeps_its_base() {
     .expect("a producer");
     send(&producer, "value 0");
     // In the way of the file.
-    let folder = endpoint.replace(|c: char| !(c.is_ascii_alphanumeric() || c == '.'), "_");
-    std::fs::create_dir(spool.path().join(folder).join("base.new")).expect("a folder");
+    let is_log = |path: &PathBuf| path.join("LOCK").exists();
+    let entries = std::fs::read_dir(spool.path()).expect("a folder");
+    let mut folders = entries.map(|entry| entry.expect("an entry").path());
+    let folder = folders.find(is_log).expect("the log of the spool");
+    std::fs::create_dir(folder.join("base.new")).expect("a folder");
 
     let _second = collector(dir.path(), &endpoint);
     let mark = producer.mark();

@@ -6,9 +6,9 @@ use std::net::SocketAddr;
 use std::os::fd::{AsRawFd, BorrowedFd};
 use std::ptr;
 
-use rustix::io::retry_on_intr;
+use rustix::io::{Errno, retry_on_intr};
 use rustix::net::addr::SocketAddrArg;
-use rustix::net::{MMsgHdr, SendAncillaryBuffer, SendFlags, SocketAddrAny};
+use rustix::net::{MMsgHdr, SendAncillaryBuffer, SendFlags, SocketAddrAny, connect_unspec};
 use socket2::SockAddr;
 
 /// The number of datagrams that one system call sends or receives.
@@ -19,6 +19,22 @@ pub(crate) struct Outgoing<'a> {
     pub(crate) to: Option<SocketAddr>,
     pub(crate) head: &'a [u8],
     pub(crate) body: &'a [u8],
+}
+
+/// Makes a socket forget its receiver, its own address unless it is bound, and its device.
+///
+/// # Errors
+/// The system's.
+pub(crate) fn disconnect(fd: BorrowedFd<'_>) -> io::Result<()> {
+    Ok(connect_unspec(fd)?)
+}
+
+/// Whether a number of an error says that the machine has no route to an address, or no address of its own for it.
+pub(crate) fn is_unreachable(errno: i32) -> bool {
+    matches!(
+        Errno::from_raw_os_error(errno),
+        Errno::NETUNREACH | Errno::HOSTUNREACH | Errno::ADDRNOTAVAIL
+    )
 }
 
 /// Sends the first [`BATCH`] of these datagrams, as far as the kernel accepts them now, and returns their number. It may

@@ -9,15 +9,15 @@ mod seeker;
 
 use std::sync::Arc;
 
-use rustix::io::Errno;
 use zeroxide_proto::datagram::LARGEST;
 use zeroxide_proto::socket_type::SocketType;
 
 use self::place::Goal;
 use super::datagrams;
 use super::messages::{Bound, Hold, MessagePort, MessageTransport};
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::sys::clock;
+use crate::sys::datagram::is_unreachable;
 
 const SCHEME: &str = "udp";
 
@@ -54,22 +54,13 @@ impl MessageTransport for Udp {
             let is_retried = port.options.reconnect_ivl.is_some();
             match datagrams::connect(port.clone(), open, renew) {
                 // There may be a route later.
-                Err(error) if is_unreachable(&error) && is_retried => {}
+                Err(error) if is_unreachable(error.errno()) && is_retried => {}
                 connected => return connected,
             }
         }
         seeker::start(goal, place, port, clock::now())?;
         Ok(Box::new(()))
     }
-}
-
-/// Whether the machine has no route to an address, or no address of its own for it.
-fn is_unreachable(error: &Error) -> bool {
-    let errno = Errno::from_raw_os_error(error.errno());
-    matches!(
-        errno,
-        Errno::NETUNREACH | Errno::HOSTUNREACH | Errno::ADDRNOTAVAIL
-    )
 }
 
 #[cfg(test)]

@@ -6,7 +6,6 @@ use std::net::{IpAddr, SocketAddr, SocketAddrV6};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::time::{Duration, Instant};
 
-use rustix::net::connect_unspec;
 use socket2::Socket;
 use zeroxide_proto::datagram::{LARGEST, head, split};
 use zeroxide_proto::frame::{Frame, FrameKind};
@@ -17,7 +16,7 @@ use crate::budget::{Holder, Ruling, Share};
 use crate::monitor::{EventKind, MonitorEvent, Party};
 use crate::patterns::{Counters, DropReason, datagram_address};
 use crate::sys::clock;
-use crate::sys::datagram::{BATCH, Inbox, Outgoing, dropped, send};
+use crate::sys::datagram::{BATCH, Inbox, Outgoing, disconnect, dropped, send};
 use crate::sys::sync::Weak;
 use crate::transports::messages::{MessagePipe, MessagePort};
 use crate::transports::worker::{IoWork, Next};
@@ -266,7 +265,7 @@ impl Flow {
             return false;
         }
         self.renew_at = now.checked_add(RENEW_IVL);
-        connect_unspec(&self.socket).is_ok() && renew(&self.socket).is_ok()
+        disconnect(self.socket.as_fd()).is_ok() && renew(&self.socket).is_ok()
     }
 
     /// Finds out whether a datagram, after which none was sent, was refused.
