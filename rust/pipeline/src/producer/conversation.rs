@@ -45,6 +45,24 @@ impl Parcel {
     }
 }
 
+/// What became of rows.
+enum Outcome {
+    /// They were delivered.
+    Delivered(Notice, Parcel),
+    /// They will not be sent.
+    Given(Unmoved),
+}
+
+impl Outcome {
+    #[cfg(zeroxide_disk)]
+    fn rows(&self) -> u64 {
+        match self {
+            Outcome::Delivered(notice, _) => notice.rows,
+            Outcome::Given(given) => given.range.end - given.range.start,
+        }
+    }
+}
+
 /// Rows that will not be sent.
 struct Unmoved {
     range: Range<u64>,
@@ -64,12 +82,11 @@ pub(crate) struct Conversation<L = Link> {
     is_mute: bool,
     /// The numbers to save, while there is no room for them.
     unkept: Option<Numbers>,
-    /// Rows to move out of the spool, in order, while its disk does not take them.
-    unmoved: VecDeque<Unmoved>,
+    /// What became of rows, in order, from the first on that the spool's disk does not let move out. Counts of acknowledged
+    /// rows, and what the spool may remove, begin with the first row.
+    outcomes: VecDeque<Outcome>,
     /// When to try that again.
     move_at: Option<Instant>,
-    /// The end of acknowledged rows after the first of them. Whatever the spool may remove, it removes from its beginning on.
-    released_after: u64,
     /// Accepted batches, in order, that are not in the spool for lack of room.
     pub held: VecDeque<Sealed>,
     full: Option<Full>,
@@ -160,9 +177,8 @@ impl<L: Channel> Conversation<L> {
             spool_failed: false,
             is_mute: false,
             unkept: None,
-            unmoved: VecDeque::new(),
+            outcomes: VecDeque::new(),
             move_at: None,
-            released_after: 0,
             held: VecDeque::new(),
             full: None,
             trouble: None,
@@ -214,7 +230,7 @@ impl<L: Channel> Conversation<L> {
         }
         self.listen(shared, now)?;
         self.window.handle_timeout(now);
-        self.move_out(shared, at, now, notices)?;
+        self.settle(shared, at, now, notices)?;
         while let Some(event) = self.window.poll_event() {
             match event {
                 Event::Numbered(numbers) => self.unkept = Some(numbers),
@@ -232,12 +248,12 @@ impl<L: Channel> Conversation<L> {
                     payload,
                 } => {
                     let range = first..first + rows;
-                    self.unmoved.push_back(Unmoved {
+                    self.outcomes.push_back(Outcome::Given(Unmoved {
                         range,
                         why,
                         parcel: payload,
-                    });
-                    self.move_out(shared, at, now, notices)?;
+                    }));
+                    self.settle(shared, at, now, notices)?;
                 }
                 Event::Stale => self.reopen(shared, now)?,
                 Event::Delivered {
@@ -248,20 +264,16 @@ impl<L: Channel> Conversation<L> {
                     payload,
                     ..
                 } => {
-                    if let Some((_, end)) = payload.spooled {
-                        self.released_after = self.released_after.max(end);
-                        self.release()?;
-                    }
-                    self.released.0 += rows;
-                    self.released.1 += payload.cost;
-                    notices.push(Notice {
+                    let notice = Notice {
                         collector: at,
                         first_row: first,
                         rows,
                         first_seq: Some(first_seq),
                         offset,
                         lost: None,
-                    });
+                    };
+                    self.outcomes.push_back(Outcome::Delivered(notice, payload));
+                    self.settle(shared, at, now, notices)?;
                 }
             }
         }
@@ -334,7 +346,7 @@ impl<L: Channel> Conversation<L> {
             spooled,
         };
         self.window.push(parcel, sealed.rows, size);
-        if self.unkept.is_none() && self.unmoved.is_empty() {
+        if self.unkept.is_none() && self.outcomes.is_empty() {
             self.full = None;
         }
         result
@@ -351,18 +363,6 @@ impl<L: Channel> Conversation<L> {
         if full.retry_at <= now {
             full.retry_at = now + RETRY;
         }
-    }
-
-    /// Lets the spool remove acknowledged rows, up to the first that has to be moved out.
-    fn release(&mut self) -> Result<(), Failure> {
-        let Some(spool) = &mut self.spool else {
-            return Ok(());
-        };
-        let unmoved = self.unmoved.front().and_then(|given| given.parcel.spooled);
-        let end = unmoved.map_or(u64::MAX, |(first, _)| first);
-        spool
-            .release(self.released_after.min(end))
-            .map_err(Failure::spool)
     }
 
     /// When there is something to do, if nothing happens before.
@@ -384,7 +384,7 @@ impl<L: Channel> Conversation<L> {
 
     /// Something that waited for the spool's disk is done. If it was the last, the disk is as it should be.
     fn on_room(&mut self) {
-        if self.held.is_empty() && self.unkept.is_none() && self.unmoved.is_empty() {
+        if self.held.is_empty() && self.unkept.is_none() && self.outcomes.is_empty() {
             self.full = None;
         }
     }
@@ -562,11 +562,8 @@ impl<L: Channel> Conversation<L> {
     #[cfg(zeroxide_disk)]
     pub fn unacknowledged(&self) -> u64 {
         let held: u64 = self.held.iter().map(|sealed| sealed.rows).sum();
-        let unmoved = self.unmoved.iter();
-        let unmoved: u64 = unmoved
-            .map(|given| given.range.end - given.range.start)
-            .sum();
-        self.window.unacknowledged() + held + unmoved
+        let outcomes: u64 = self.outcomes.iter().map(Outcome::rows).sum();
+        self.window.unacknowledged() + held + outcomes
     }
 
     /// Describes the state of the conversation.

@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use zeroxide_log::{Batch, LogError};
 
-use super::{Conversation, Parcel, RETRY, Unmoved};
+use super::{Conversation, Outcome, Parcel, RETRY, Unmoved};
 use crate::clock::wall;
 use crate::link::Channel;
 use crate::producer::notices::Notice;
@@ -60,25 +60,36 @@ impl<L: Channel> Conversation<L> {
         (before > first_row).then_some(notice)
     }
 
-    /// Moves the rows that will not be sent to files; without a spool, they are lost. They wait while the disk does not
-    /// take them, and later rows are sent meanwhile.
-    pub(super) fn move_out(
+    /// Reports what became of rows, in order. Rows that will not be sent are moved to files before; without a spool, they
+    /// are lost. While the disk does not take them, later rows are sent, and their reports wait.
+    pub(super) fn settle(
         &mut self,
         shared: &Shared,
         collector: usize,
         now: Instant,
         notices: &mut Vec<Notice>,
     ) -> Result<(), Failure> {
-        let is_due = self.move_at.is_none_or(|at| at <= now);
-        if self.unmoved.is_empty() || self.is_mute || !is_due {
-            return Ok(());
-        }
-        self.move_at = None;
-        while let Some(given) = self.unmoved.pop_front() {
+        let mut has_moved = false;
+        while let Some(outcome) = self.outcomes.pop_front() {
+            let given = match outcome {
+                Outcome::Delivered(notice, parcel) => {
+                    self.free(&parcel).map_err(Failure::spool)?;
+                    self.released.0 += notice.rows;
+                    self.released.1 += parcel.cost;
+                    notices.push(notice);
+                    continue;
+                }
+                Outcome::Given(given) => given,
+            };
+            if self.is_mute || self.move_at.is_some_and(|at| now < at) {
+                self.outcomes.push_front(Outcome::Given(given));
+                return Ok(());
+            }
+            self.move_at = None;
             match self.put_aside(&given.parcel) {
                 Ok(kept) => notices.push(self.on_given(shared, collector, given, &kept)),
                 Err(error) => {
-                    self.unmoved.push_front(given);
+                    self.outcomes.push_front(Outcome::Given(given));
                     if error.is_passing() {
                         self.on_full(&error, now);
                         self.move_at = Some(now + RETRY);
@@ -89,9 +100,12 @@ impl<L: Channel> Conversation<L> {
                     return Err(Failure::spool(error));
                 }
             }
+            has_moved = true;
         }
-        self.on_room();
-        self.release()
+        if has_moved {
+            self.on_room();
+        }
+        Ok(())
     }
 
     /// Moves rows out of the spool, if there is one. Returns what became of them.
@@ -100,10 +114,16 @@ impl<L: Channel> Conversation<L> {
             return Ok("they are lost".to_owned());
         };
         let path = spool.set_aside(parcel.spooled, parcel.bytes.clone())?;
-        if let Some((_, end)) = parcel.spooled {
-            self.released_after = self.released_after.max(end);
-        }
+        self.free(parcel)?;
         Ok(format!("they are in {} now", path.display()))
+    }
+
+    /// Lets the spool remove these rows.
+    fn free(&mut self, parcel: &Parcel) -> Result<(), LogError> {
+        match (&mut self.spool, parcel.spooled) {
+            (Some(spool), Some((_, end))) => spool.release(end),
+            _ => Ok(()),
+        }
     }
 
     /// Reports rows that will not be sent.
