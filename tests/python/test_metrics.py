@@ -1,10 +1,13 @@
 """The exporters: OpenMetrics and Prometheus' format over HTTP, and OpenTelemetry."""
 
 import contextlib
+import errno
 import http.client
 import os
 import socket as tcp
+import socketserver
 import threading
+import time
 from urllib.request import Request, urlopen
 
 import pytest
@@ -170,6 +173,29 @@ def test_further_clients_take_the_place_of_those_that_came_first():
         assert server.dropped >= 85
         serving = [thread for thread in threading.enumerate() if "process_request" in thread.name]
         assert len(serving) <= 16
+
+
+def test_refused_clients_are_asked_for_with_pauses(monkeypatch):
+    """A process without free descriptors cannot accept a client that waits, and select returns at once."""
+    attempts, asked, free = [], threading.Event(), threading.Event()
+
+    def refuse(self):
+        if free.is_set():
+            return original(self)
+        attempts.append(time.monotonic())
+        if len(attempts) == 3:
+            asked.set()
+        raise OSError(errno.EMFILE, "too many open files")
+
+    original = socketserver.TCPServer.get_request
+    monkeypatch.setattr(socketserver.TCPServer, "get_request", refuse)
+    with metrics.serve("127.0.0.1:*") as server, _connect(server) as client:
+        assert asked.wait(PATIENCE)
+        free.set()
+        # A pause is never shorter.
+        assert attempts[2] - attempts[0] >= 0.2
+        client.sendall(b"GET /metrics HTTP/1.0\r\n\r\n")
+        assert client.recv(12) == b"HTTP/1.0 200"
 
 
 def test_a_request_has_limited_time_and_size(monkeypatch):

@@ -26,6 +26,9 @@ _PATIENCE = 10
 # Clients at a time. Each has a thread. A further one takes the place of the one that came first.
 _MOST_CLIENTS = 16
 
+# How long to wait after a client could not be accepted, in seconds: it stays in the queue of the kernel.
+_PAUSE = 0.1
+
 # The longest request, in bytes.
 _LONGEST_REQUEST = 16 * 1024
 
@@ -98,6 +101,14 @@ class _Server(ThreadingHTTPServer):
         self._clients: dict[Any, None] = {}
         self._has_room = threading.Condition()
         super().__init__(*arguments)
+
+    def get_request(self) -> Any:
+        try:
+            return super().get_request()
+        except OSError:
+            # Without descriptors, the client is asked for again at once, and again.
+            time.sleep(_PAUSE)
+            raise
 
     def process_request(self, request: Any, client_address: Any) -> None:
         with self._has_room:

@@ -99,6 +99,11 @@ impl Connecter {
         self.targets.pop_front()
     }
 
+    /// Whether this round has an address that was not tried yet.
+    pub(crate) fn has_more_targets(&self) -> bool {
+        !self.targets.is_empty()
+    }
+
     /// Puts back an address that was not tried, as the next one.
     pub(crate) fn put_back(&mut self, target: Target) {
         self.targets.push_front(target);

@@ -25,6 +25,10 @@ const BACKLOG_STEP: Duration = Duration::from_millis(100);
 /// How long an unanswered attempt keeps other sessions waiting that connect to the same address.
 const PATIENCE: Duration = Duration::from_millis(100);
 
+/// How long an address may be silent if the round has another one. The kernel tries for two minutes, and asks a second
+/// time after one second.
+const SILENCE: Duration = Duration::from_secs(3);
+
 impl Session {
     pub(super) fn start_round(&self, state: &mut State, io: &mut Reactor) {
         let Some(connecter) = &mut state.connecter else {
@@ -145,7 +149,8 @@ impl Session {
             return Err(Error::descriptors_reserved());
         }
         io.watch(token, stream.fd())?;
-        let deadline = in_future(io, self.options.connect_timeout);
+        let silence = connecter.has_more_targets().then_some(SILENCE);
+        let deadline = in_future(io, self.options.connect_timeout.or(silence));
         if !connected {
             self.emit(EventKind::ConnectDelayed, errno::IN_PROGRESS as u64);
             // Within one machine, the kernel has usually connected by now.
@@ -199,7 +204,7 @@ impl Session {
         }
     }
 
-    /// The kernel has connected the stream.
+    /// The kernel has connected the stream. The deadline also applies to the handshakes of layers if it is an option's.
     fn connected(
         &self,
         state: &mut State,
@@ -213,6 +218,7 @@ impl Session {
         }
         // The handshakes of layers are part of the attempt and also handshakes, so both limits apply.
         let limit = in_future(io, self.options.handshake_ivl);
+        let deadline = deadline.filter(|_| self.options.connect_timeout.is_some());
         let deadline = match (deadline, limit) {
             (Some(a), Some(b)) => Some(a.min(b)),
             (a, b) => a.or(b),

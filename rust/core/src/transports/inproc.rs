@@ -54,9 +54,10 @@ struct BoundName {
     number: u64,
 }
 
-/// Looks for abandoned pipe ends when it is dropped.
+/// Looks for abandoned pipe ends of its name when it is dropped.
 struct ConnectedName {
     names: Arc<Mutex<Names>>,
+    name: String,
 }
 
 pub(super) fn new() -> Arc<dyn MessageTransport> {
@@ -144,6 +145,7 @@ impl MessageTransport for Inproc {
         }
         Ok(Box::new(ConnectedName {
             names: self.names.clone(),
+            name: name.to_owned(),
         }))
     }
 
@@ -220,22 +222,37 @@ impl Names {
         }
     }
 
-    /// Takes out the ends whose socket went away and left nothing that a later bind should get: they would pile up
-    /// under names that are never bound.
-    fn take_abandoned(&mut self) -> Vec<Waiting> {
-        let is_abandoned = |waiting: &mut Waiting| {
-            let pipe = &mut waiting.pipe;
-            pipe.is_far_closed()
-                && (pipe.far_linger() == Some(Duration::ZERO) || pipe.is_finished())
+    /// Takes out the abandoned ends of one name. All names would make the end of many connects quadratic.
+    fn take_abandoned_of(&mut self, name: &str) -> Vec<Waiting> {
+        let Some(queue) = self.waiting.get_mut(name) else {
+            return Vec::new();
         };
+        let abandoned: Vec<_> = queue.extract_if(.., Waiting::is_abandoned).collect();
+        if queue.is_empty() {
+            self.waiting.remove(name);
+        }
+        self.waiting_count -= abandoned.len();
+        abandoned
+    }
+
+    /// Takes out all abandoned ends: they would pile up under names that are never bound.
+    fn take_abandoned(&mut self) -> Vec<Waiting> {
         let mut abandoned = Vec::new();
         self.waiting.retain(|_, queue| {
-            abandoned.extend(queue.extract_if(.., is_abandoned));
+            abandoned.extend(queue.extract_if(.., Waiting::is_abandoned));
             !queue.is_empty()
         });
         self.waiting_count -= abandoned.len();
         self.sweep_at = 2 * self.waiting_count;
         abandoned
+    }
+}
+
+impl Waiting {
+    /// Whether the socket went away and left nothing that a later bind should get.
+    fn is_abandoned(&mut self) -> bool {
+        let pipe = &mut self.pipe;
+        pipe.is_far_closed() && (pipe.far_linger() == Some(Duration::ZERO) || pipe.is_finished())
     }
 }
 
@@ -253,7 +270,7 @@ impl Drop for BoundName {
 
 impl Drop for ConnectedName {
     fn drop(&mut self) {
-        let abandoned = lock(&self.names).take_abandoned();
+        let abandoned = lock(&self.names).take_abandoned_of(&self.name);
         drop(abandoned);
     }
 }
