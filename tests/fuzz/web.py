@@ -82,7 +82,7 @@ def head(data: bytes) -> None:
     except Wrong:
         return
     with suppress(Wrong):
-        parsed.parameters()
+        parsed.parameters("topic", "key")
     assert 0 <= parsed.length < 10**18
     assert parsed.path.startswith("/")
     assert "\n" not in parsed.path + parsed.query + parsed.host

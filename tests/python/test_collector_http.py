@@ -416,6 +416,11 @@ def test_many_bodies_at_once_take_bounded_memory(served):
 @pytest.mark.parametrize(
     ("method", "path", "fields", "status", "text"),
     [
+        ("POST", "/pub?topics=t", {}, 400, "/pub has no parameter 'topics'; it takes topic, key"),
+        ("POST", "/pub?Topic=t", {}, 400, "/pub has no parameter 'Topic'"),
+        ("POST", "/mpub?binary=yes", {}, 400, "binary is true or false, not 'yes'"),
+        ("GET", "/rows?last=3", {}, 400, "/rows has no parameter 'last'; it takes topic, rows"),
+        ("POST", "/pub", {"Content-Encoding": "gzip"}, 415, "send it without Content-Encoding"),
         ("GET", "/rowz", {}, 404, "no such path; the paths are /, /pub, /mpub, /metrics"),
         ("PUT", "/pub", {}, 501, "the method PUT is not supported"),
         ("POST", "/stats", {}, 405, "/stats takes GET and HEAD, not POST"),

@@ -135,6 +135,24 @@ def test_conflate(zmq, context, sockets):
     assert pull.poll(0) == 0
 
 
+@pytest.mark.zeroxide_only
+@pytest.mark.parametrize("conflating", ["sender", "receiver"])
+def test_a_message_of_several_parts_conflates_as_a_whole(zmq, context, sockets, conflating):
+    """libzmq keeps the last part only."""
+    with context.socket(zmq.PULL) as pull, context.socket(zmq.PUSH) as push:
+        (push if conflating == "sender" else pull).conflate = 1
+        pull.bind(sockets.endpoint())
+        push.connect(pull.last_endpoint)
+        for number in range(100):
+            push.send_multipart([b"%d" % number] * (number % 3 + 1))
+        last = -1
+        while last != 99:
+            parts = pull.recv_multipart()
+            last, before = int(parts[0]), last
+            assert parts == [b"%d" % last] * (last % 3 + 1)
+            assert last > before
+
+
 def test_immediate(zmq, context):
     """No message is queued for a peer that is not connected."""
     with context.socket(zmq.PUSH) as push:

@@ -89,11 +89,7 @@ def test_steered(zmq, context, steering):
 
     def order(command):
         steer.send(command)
-        if kind == zmq.REP:
-            return steer.recv_multipart()
-        # When STATISTICS is answered, all earlier commands have been carried out.
-        steer.send(b"STATISTICS")
-        return steer.recv_multipart()
+        assert steer.recv_multipart() == [b""]
 
     push.send(b"before")
     assert pull.recv() == b"before"
@@ -107,7 +103,21 @@ def test_steered(zmq, context, steering):
     assert len(counts) == 8
     assert counts[:2] == [2, 12]  # messages and bytes received at the front
     assert counts[6:] == [2, 12]  # and sent at the back
-    steer.send(b"TERMINATE")
+    order(b"no such command")
+    order(b"TERMINATE")
+    assert proxy.result() == 0
+
+
+@pytest.mark.zeroxide_only
+def test_steered_without_replies(zmq, context):
+    """A control socket that cannot send obeys nevertheless; libzmq's proxy ends with ENOTSUP."""
+    front, back, control = (context.socket(kind) for kind in (zmq.PULL, zmq.PUSH, zmq.PULL))
+    control.bind("inproc://control")
+    proxy = Background(zmq.proxy_steerable, front, back, None, control)
+    steer = context.socket(zmq.PUSH)
+    steer.connect("inproc://control")
+    for command in (b"PAUSE", b"STATISTICS", b"TERMINATE"):
+        steer.send(command)
     assert proxy.result() == 0
 
 

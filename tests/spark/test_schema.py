@@ -94,6 +94,10 @@ def test_writable_columns():
         (StructType([StructField("id", LongType())]), "needs a column 'value'; there is id"),
         (StructType([StructField("value", LongType())]), "'value' is bigint, not string or binary"),
         (
+            StructType([StructField("value", StringType()), StructField("Topic", StringType())]),
+            "column 'Topic' would not be sent: rename it to 'topic', or drop it",
+        ),
+        (
             StructType(
                 [
                     StructField("value", StringType()),

@@ -157,14 +157,16 @@ class Connection:
 
     async def _take(self, request: Request) -> None:
         """Appends the contents of a body."""
-        query = request.parameters()
-        extras = {name: text for name, text in query.items() if name in ("topic", "key")}
+        is_many = request.path == "/mpub"
+        extras = request.parameters("topic", "key", *(["binary"] if is_many else []))
+        if request.one("content-encoding").lower() not in ("", "identity"):
+            status = HTTPStatus.UNSUPPORTED_MEDIA_TYPE
+            raise Wrong(status, "a body is taken as it is: send it without Content-Encoding")
+        taken: Whole | Lines | Counted = Whole()
+        if is_many:
+            taken = Counted() if _is_on("binary", extras.pop("binary", "false")) else Lines()
         if not request.has_length:
             raise Wrong(HTTPStatus.LENGTH_REQUIRED, "a Content-Length is needed", is_over=True)
-        taken: Whole | Lines | Counted = Whole()
-        if request.path == "/mpub":
-            is_binary = query.get("binary", "false").lower() in ("true", "1", "")
-            taken = Counted() if is_binary else Lines()
         ranges: list[tuple[int, int]] = []
         try:
             async for chunk in self._chunks(request):
@@ -240,7 +242,7 @@ class Connection:
         return HTTPStatus.OK, "application/json", (await self._server.snapshot()).json
 
     async def _rows(self, request: Request) -> dict[str, Any]:
-        query = request.parameters()
+        query = request.parameters("topic", "rows")
         wanted = query.get("rows", str(ROWS))
         if not (wanted.isascii() and wanted.isdigit() and len(wanted) < 9):
             raise Wrong(HTTPStatus.BAD_REQUEST, f"rows is a number up to {ROWS_MAX}", "invalid")
@@ -285,6 +287,14 @@ class Connection:
             for at in range(CHUNK, len(body), CHUNK):
                 self._writer.write(body[at : at + CHUNK])
                 await self._writer.drain()
+
+
+def _is_on(name: str, value: str) -> bool:
+    if value.lower() in ("true", "1", ""):
+        return True
+    if value.lower() in ("false", "0"):
+        return False
+    raise Wrong(HTTPStatus.BAD_REQUEST, f"{name} is true or false, not {value!r}", "invalid")
 
 
 def _too_slow(what: str) -> Wrong:

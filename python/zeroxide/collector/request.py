@@ -62,12 +62,19 @@ class Request:
             raise _bad(f"more than one {name}")
         return values[0] if values else ""
 
-    def parameters(self) -> dict[str, str]:
-        """The parameters of the query; the last of each name counts."""
+    def parameters(self, *known: str) -> dict[str, str]:
+        """The parameters of the query; the last of each name counts.
+
+        Raises `Wrong` for others than the known ones: a misspelled topic must not be lost.
+        """
         try:
             found = parse_qs(self.query, keep_blank_values=True, errors="strict", max_num_fields=16)
         except ValueError as error:
             raise Wrong(HTTPStatus.BAD_REQUEST, f"the query cannot be read: {error}") from None
+        if unknown := found.keys() - known:
+            takes = f"takes {', '.join(known)}" if known else "takes none"
+            text = f"{self.path} has no parameter {min(unknown)!r}; it {takes}"
+            raise Wrong(HTTPStatus.BAD_REQUEST, text, "invalid")
         return {name: values[-1] for name, values in found.items()}
 
 

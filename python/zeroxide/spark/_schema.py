@@ -144,9 +144,10 @@ def check_readable(schema: StructType, available: Iterable[str]) -> None:
 def check_writable(schema: StructType) -> list[str]:
     """The columns that are sent; raises if there is no column ``value``.
 
-    Columns with other names are ignored, as by Spark's Kafka sink.
+    Columns with other names are ignored, as by Spark's Kafka sink, unless only their case differs.
     """
     fields = {field.name: field.dataType for field in schema.fields}
+    check_case(fields, SENT)
     if "value" not in fields:
         raise ValueError(
             "the writer needs a column 'value'; there is "
@@ -164,9 +165,21 @@ def check_writable(schema: StructType) -> list[str]:
     return sent
 
 
+def check_case(given: Iterable[str], known: Iterable[str]) -> None:
+    """Raises for a column whose name differs from a known one in its case only: its values would be lost."""
+    given = list(given)
+    for name in given:
+        meant = name.lower()
+        if meant != name and meant in known and meant not in given:
+            raise ValueError(
+                f"column {name!r} would not be sent: rename it to {meant!r}, or drop it"
+            )
+
+
 def check_loggable(schema: StructType) -> list[str]:
     """The columns that are sent to a log, with the time of each row."""
     columns = check_writable(schema)
+    check_case(schema.names, ["timestamp"])
     for field in schema.fields:
         if field.name == "timestamp":
             if not isinstance(field.dataType, TimestampType):

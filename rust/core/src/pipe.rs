@@ -18,6 +18,7 @@ mod ledger;
 mod limit;
 mod line;
 mod losses;
+mod newest;
 mod runs;
 mod weight;
 
@@ -35,6 +36,7 @@ pub use self::limit::Limit;
 use self::line::Notice;
 pub(crate) use self::line::{FdLoan, Line, Look};
 use self::losses::Losses;
+use self::newest::{Begun, Slot};
 use self::runs::RunsCell;
 pub(crate) use self::weight::Inbound;
 use crate::sys::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering, fence};
@@ -146,6 +148,8 @@ pub struct Pipe {
     held: Held,
     /// The size of the largest datagram, if messages are sent as datagrams.
     largest: Option<usize>,
+    /// The messages of a conflating pipe of which some parts are written or read.
+    begun: Option<Box<Begun>>,
 }
 
 struct Shared {
@@ -214,11 +218,6 @@ struct Counts {
     parts_read: AtomicU64,
 }
 
-struct Slot {
-    newest: Mutex<Option<Message>>,
-    bell: Doorbell,
-}
-
 impl End {
     fn new(config: PipeConfig, far: PipeConfig) -> End {
         End {
@@ -238,10 +237,7 @@ impl End {
             conflated: AtomicU64::new(0),
             torn: AtomicU64::new(0),
             full: AtomicU64::new(0),
-            slot: config.conflate.then(|| Slot {
-                newest: Mutex::new(None),
-                bell: Doorbell::new(),
-            }),
+            slot: config.conflate.then(Slot::new),
             runs: RunsCell::new(),
         }
     }
@@ -294,6 +290,7 @@ impl Pipe {
             notice: Notice::default(),
             held: Held::default(),
             largest: None,
+            begun: None,
         }
     }
 
@@ -464,24 +461,6 @@ impl Pipe {
         message.take_frames(|frame| self.tx.push_taken(frame));
     }
 
-    /// Like [`write_unchecked`](Self::write_unchecked), for a pipe that conflates.
-    #[inline(never)]
-    fn replace_newest(&mut self, message: &mut Message) {
-        self.written += 1;
-        self.bytes_written += message.size() as u64;
-        let Some(slot) = &self.own().slot else { return };
-        let replaced = lock(&slot.newest).replace(std::mem::take(message));
-        if replaced.is_some() {
-            // The older message was conflated. It is not counted, so that the number of queued messages does not grow.
-            self.written -= 1;
-            self.own().conflated.fetch_add(1, Ordering::Relaxed);
-        }
-        self.own()
-            .counts
-            .written
-            .store(self.written, Ordering::Release);
-    }
-
     /// Like [`write_unchecked`](Self::write_unchecked), for a message that other pipes receive too. A small body is
     /// copied straight to its place in the queue.
     #[inline]
@@ -512,9 +491,7 @@ impl Pipe {
     #[inline]
     pub fn write_frame_taken(&mut self, frame: &mut Frame) {
         if self.own().slot.is_some() {
-            // Conflating pipes carry single-part messages only. A part of a multi-part message replaces the newest
-            // message, as a message does.
-            return self.write_unchecked(&mut Message::single(std::mem::take(frame)));
+            return self.write_newest_frame(frame);
         }
         self.bytes_written += frame.len() as u64;
         if frame.more() {
@@ -543,6 +520,10 @@ impl Pipe {
     /// Takes back the frames of a message that will never be completed. Returns true if there were any.
     pub fn rollback(&mut self) -> bool {
         let had = self.open_frames > 0;
+        if self.own().slot.is_some() {
+            self.forget_begun();
+            return had;
+        }
         for _ in 0..self.open_frames {
             if let Some(frame) = self.tx.rollback() {
                 self.bytes_written -= frame.len() as u64;
@@ -599,7 +580,7 @@ impl Pipe {
     #[inline]
     pub fn check_read(&mut self) -> bool {
         if let Some(slot) = &self.far().slot {
-            if lock(&slot.newest).is_some() {
+            if self.is_reading_newest() || lock(&slot.newest).is_some() {
                 return true;
             }
             slot.bell.arm();
@@ -640,31 +621,11 @@ impl Pipe {
         true
     }
 
-    /// Like [`read_to`](Self::read_to), for a pipe that conflates.
-    #[inline(never)]
-    fn read_newest(&mut self, message: &mut Message) -> bool {
-        let Some(slot) = &self.shared.ends[1 - self.side].slot else {
-            return false;
-        };
-        let mut newest = lock(&slot.newest);
-        let Some(taken) = newest.take() else {
-            return false;
-        };
-        // Counted before the writer can put another one there, so that it never finds two in the queue.
-        let counts = &self.shared.ends[self.side].counts;
-        counts.read.store(self.read + 1, Ordering::Release);
-        drop(newest);
-        *message = taken;
-        self.bytes_read += message.size() as u64;
-        self.count_read(1);
-        true
-    }
-
     /// Returns the next frame. After the first frame of a message, the other frames can be read without a check.
     #[inline]
     pub fn read_frame(&mut self) -> Option<Frame> {
         if self.far().slot.is_some() {
-            return self.read().and_then(|message| message.into_iter().next());
+            return self.read_newest_frame();
         }
         let frame = self.rx.pop()?;
         if frame.kind() == FrameKind::Run {

@@ -8,7 +8,6 @@ use zeroxide_proto::frame::Frame;
 use zeroxide_proto::message::Message;
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::patterns::Dialogue;
 use crate::poller::{PollItem, poll};
 use crate::socket::{Events, SendError, Socket, SocketInternals, Stuck, Wait};
 use crate::sys::clock;
@@ -304,11 +303,11 @@ impl Proxy {
             b"RESUME" => self.paused = false,
             b"TERMINATE" => done = true,
             b"STATISTICS" => reply = self.statistics(),
-            // Unknown commands change nothing; a socket that answers still has to.
+            // Unknown commands change nothing.
             _ => {}
         }
-        let answers = control.spec().dialogue == Dialogue::Answers;
-        if answers || command.head().as_slice() == b"STATISTICS" {
+        // As in libzmq 4.3.5, each command has a reply, which programs wait for.
+        if control.spec().can_send {
             answer(&control, reply)?;
         }
         Ok(done)

@@ -21,7 +21,7 @@ impl Pipe {
 
     /// Returns true if the far end has closed and everything it sent was read, and taken.
     pub fn is_finished(&mut self) -> bool {
-        if !self.is_far_closed() || self.is_holding() {
+        if !self.is_far_closed() || self.is_holding() || self.is_reading_newest() {
             return false;
         }
         match &self.far().slot {

@@ -58,6 +58,9 @@ impl Pipe {
         if self.open_frames == 0 {
             return 0;
         }
+        if self.own().slot.is_some() {
+            return self.newest_begun();
+        }
         let whole = self.own().counts.bytes_written.load(Ordering::Relaxed);
         self.bytes_written - whole + EACH * self.open_frames as u64
     }
