@@ -65,6 +65,9 @@ class _Done:
     _thread: int
     _made_in: asyncio.AbstractEventLoop
     _exception = None
+    # asyncio.gather asks the last of its futures, even if only another one was cancelled, and loops show these in debug mode.
+    _callbacks = _cancel_message = _source_traceback = None
+    _log_traceback = False
 
     if TYPE_CHECKING:
         # These are native.
@@ -125,6 +128,9 @@ class _Done:
     @property
     def _loop(self) -> asyncio.AbstractEventLoop:
         return self.get_loop()
+
+    def _make_cancelled_error(self) -> asyncio.CancelledError:
+        return asyncio.CancelledError()
 
     # asyncio's own functions recognise a future by this attribute.
     @property

@@ -399,7 +399,8 @@ class SocketOptions:
     Source: ``ZMQ_XPUB_VERBOSER`` of zmq_setsockopt(3)
     """
     connect_timeout: int
-    """The limit of one connection attempt, in ms; 0 = the system's.
+    """The limit of one connection attempt, in ms; 0 = 10 s, or 3 s while the name has another
+    address.
 
     Type: int, in ms. Default: 0.
 
@@ -1153,7 +1154,8 @@ class UpperCaseOptions:
     Source: ``ZMQ_XPUB_VERBOSER`` of zmq_setsockopt(3)
     """
     CONNECT_TIMEOUT: int
-    """The limit of one connection attempt, in ms; 0 = the system's.
+    """The limit of one connection attempt, in ms; 0 = 10 s, or 3 s while the name has another
+    address.
 
     Type: int, in ms. Default: 0.
 

@@ -1188,7 +1188,8 @@ class SocketOption(IntEnum):
     Source: ``ZMQ_XPUB_VERBOSER`` of zmq_setsockopt(3)
     """
     CONNECT_TIMEOUT = 79
-    """The limit of one connection attempt, in ms; 0 = the system's.
+    """The limit of one connection attempt, in ms; 0 = 10 s, or 3 s while the name has another
+    address.
 
     Type: int, in ms. Default: 0.
 
@@ -2715,7 +2716,7 @@ Type: int, 0 or 1. Default: 0. Sockets: PUB, XPUB. It can only be set.
 Source: ``ZMQ_XPUB_VERBOSER`` of zmq_setsockopt(3)
 """
 CONNECT_TIMEOUT = SocketOption.CONNECT_TIMEOUT
-"""The limit of one connection attempt, in ms; 0 = the system's.
+"""The limit of one connection attempt, in ms; 0 = 10 s, or 3 s while the name has another address.
 
 Type: int, in ms. Default: 0.
 

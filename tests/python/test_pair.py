@@ -3,6 +3,7 @@
 import itertools
 
 import pytest
+from support import PATIENCE
 
 
 def test_both_ways(zmq, sockets, transport):
@@ -151,6 +152,23 @@ def test_a_message_of_several_parts_conflates_as_a_whole(zmq, context, sockets, 
             last, before = int(parts[0]), last
             assert parts == [b"%d" % last] * (last % 3 + 1)
             assert last > before
+
+
+@pytest.mark.parametrize("kinds", ["DEALER DEALER", "SUB PUB", "PAIR PAIR", "PULL PUSH"])
+def test_an_inproc_peer_that_left_unread_messages_can_be_replaced(zmq, context, kinds):
+    own, other = (getattr(zmq, kind) for kind in kinds.split())
+    client = context.socket(own)
+    client.rcvtimeo = int(PATIENCE * 1000)
+    if own == zmq.SUB:
+        client.subscribe(b"")
+    turns = [b"first", b"second"]
+    for turn in turns:
+        with context.socket(other) as server:
+            server.bind("inproc://replaced")
+            client.connect("inproc://replaced")
+            server.get(zmq.EVENTS)
+            server.send(turn)
+    assert [client.recv() for _ in turns] == turns
 
 
 def test_immediate(zmq, context):

@@ -295,6 +295,51 @@ def test_multicast_on_an_interface():
     assert len(run_in(INTERFACES, MULTICAST).splitlines()) == 5
 
 
+OTHER_INTERFACE = """
+    import subprocess
+    import zeroxide as zmq
+
+    with zmq.Context() as context:
+        context.ipv6, context.rcvtimeo = 1, 200
+        pairs = []
+        for endpoint in (
+            "udp://out0;239.255.77.4:*",
+            "udp://239.255.77.5:*",
+            "udp://out0;[ff02::7:7]:*",
+            "udp://[ff02::7:8%out0]:*",
+        ):
+            radio, dish = context.socket(zmq.RADIO), context.socket(zmq.DISH)
+            dish.bind(endpoint)
+            dish.join("g")
+            radio.connect(dish.last_endpoint)
+            pairs.append((radio, dish))
+        for turn in (b"before", b"after"):
+            for radio, dish in pairs:
+                said = None
+                while said != turn:
+                    radio.send(turn, group="g")
+                    try:
+                        said = dish.recv()
+                    except zmq.Again:
+                        pass
+                print(turn)
+            if turn == b"before":
+                subprocess.run(["ip", "link", "del", "out0"], check=True)
+                subprocess.run(AGAIN, shell=True, check=True)
+        context.destroy(linger=0)
+"""
+ROUTED = f"{INTERFACES} && ip route add 239.0.0.0/8 dev out0"
+
+
+@pytest.mark.skipif(
+    not works(ROUTED), reason="no network namespace with an interface (root, iproute2, veth)"
+)
+def test_a_group_is_joined_again_on_the_interface_that_replaces_another():
+    """The kernel forgets the members of an interface that is removed, and reports nothing."""
+    program = OTHER_INTERFACE.replace("AGAIN", repr(ROUTED))
+    assert len(run_in(ROUTED, program).splitlines()) == 8
+
+
 DEFAULT_INTERFACE = """
     import zeroxide as zmq
 

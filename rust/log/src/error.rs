@@ -192,7 +192,10 @@ impl LogError {
     /// The variant for the system's error about `path`.
     pub(crate) fn from_io(what: &'static str, path: &Path, source: io::Error) -> LogError {
         let path = path.to_owned();
-        let reason = source.to_string();
+        let mut reason = source.to_string();
+        if source.raw_os_error() == Some(Errno::FBIG.raw_os_error()) {
+            reason.push_str("; this process or the file system limits the size of files, see ulimit -f: use smaller segments");
+        }
         match source.raw_os_error().map(Errno::from_raw_os_error) {
             Some(Errno::NOSPC | Errno::DQUOT | Errno::FBIG) => LogError::Full { path, reason },
             Some(Errno::ROFS | Errno::ACCESS | Errno::PERM) => LogError::ReadOnly { path, reason },

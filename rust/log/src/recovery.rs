@@ -69,8 +69,8 @@ pub(crate) fn open(
     let mut recovery = Recovery::default();
     let found = Found::in_folder(dir, expected, &mut recovery)?;
     let id = found.id;
-    let mut log = Segments::read(dir, found, trusted, &mut recovery)?;
-    let (file, position) = log.open_last(dir, &id)?;
+    let mut log = Segments::read(found, trusted, &mut recovery)?;
+    let (file, position) = log.open_last(dir, &id, &mut recovery)?;
     let Segments { all, rebuilt, .. } = log;
     // The data of a killed process may be in the page cache only. If a sync of that process failed, the system takes
     // the data for written; `SegmentFile::write_again` has dealt with that case.
@@ -119,6 +119,8 @@ struct Found {
     id: LogId,
     snapshot: Option<Snapshot>,
     files: Vec<SegmentFile>,
+    /// The mark of the last process: all rows below it have been on disk.
+    synced: u64,
 }
 
 impl Found {
@@ -131,7 +133,11 @@ impl Found {
         let snapshot = load_snapshot(dir, recovery)?;
         let is_missing = snapshot.is_none() && recovery.notes.is_empty();
         let known = snapshot.as_ref().map(|snapshot| snapshot.id);
-        let files = segment_files(dir, known, recovery)?;
+        let synced = read_durable(dir)?;
+        let acknowledged = snapshot.as_ref().map_or(synced, |snapshot| {
+            snapshot.base.max(snapshot.durable).max(synced)
+        });
+        let files = segment_files(dir, known, acknowledged, recovery)?;
         let known = known.or_else(|| files.iter().find_map(|file| file.id));
         let id = match (known, expected) {
             (Some(id), Some(expected)) if id != expected => {
@@ -151,6 +157,7 @@ impl Found {
             id,
             snapshot,
             files,
+            synced,
         })
     }
 }
@@ -175,12 +182,11 @@ struct Segments {
 impl Segments {
     /// Reads what the snapshot does not cover, and repairs the end of the last segment.
     fn read(
-        dir: &Path,
         found: Found,
         trusted: Option<Written>,
         recovery: &mut Recovery,
     ) -> Result<Segments, LogError> {
-        let synced = read_durable(dir)?;
+        let synced = found.synced;
         let saved = found.snapshot.as_ref();
         let mut durable = saved.map_or(0, |snapshot| snapshot.durable).max(synced);
         // Segments are synced before they are sealed, and the snapshot is written after that.
@@ -219,7 +225,12 @@ impl Segments {
     }
 
     /// Opens the last segment, or begins a new one. Returns its file, and the position for the next frame.
-    fn open_last(&mut self, dir: &Path, id: &LogId) -> Result<(File, u64), LogError> {
+    fn open_last(
+        &mut self,
+        dir: &Path,
+        id: &LogId,
+        recovery: &mut Recovery,
+    ) -> Result<(File, u64), LogError> {
         if let (Some(position), Some(segment)) = (self.position, self.all.back()) {
             let file = OpenOptions::new().write(true).open(&segment.path);
             let file = file.map_err(|error| LogError::from_io("open", &segment.path, error))?;
@@ -232,6 +243,14 @@ impl Segments {
         // Offsets are never assigned twice, even if their rows are lost.
         let end = self.all.back().map_or(0, |last| last.end());
         let first = end.max(self.durable).max(rebuilt.saved);
+        if self.all.is_empty() && rebuilt.saved < first {
+            // The file is missing in which these rows were. One without rows takes its place, so that readers get an error.
+            let (_, lost) = begin_segment(dir, id, rebuilt.saved, true)?;
+            recovery.damaged.push(lost.first..first);
+            let start = lost.bytes();
+            let sealed = Segment::sealed(lost.first, lost.path, start, first, start, None);
+            self.all.push_back(Arc::new(sealed));
+        }
         let (file, segment) = begin_segment(dir, id, first, true)?;
         let position = segment.bytes();
         self.all.push_back(Arc::new(segment));

@@ -171,21 +171,20 @@ fn rows_cut_off_a_file_that_were_acknowledged_are_missed_and_their_offsets_not_r
     drop(log);
     let file = segments(killed.path()).pop().unwrap();
     let whole = fs::read(&file).unwrap();
-    for length in (0..whole.len()).step_by(11) {
+    let lengths = (0..whole.len()).step_by(11).map(Some);
+    for length in lengths.chain([None]) {
         let copy = copy(killed.path());
-        fs::write(segments(copy.path()).pop().unwrap(), &whole[..length]).unwrap();
-        let mut log = Log::open(copy.path(), config(1 << 20)).unwrap();
-        assert_eq!(log.next(), TOTAL, "cut at {length}");
-        let missing = damaged(&log);
-        if let [missing] = missing.as_slice() {
-            assert_eq!(log.recovery().damaged, std::slice::from_ref(missing));
-            assert_eq!(missing.end, TOTAL);
-        } else {
-            assert!(
-                log.earliest() == TOTAL && missing.is_empty(),
-                "cut at {length}: {missing:?}"
-            );
+        let file = segments(copy.path()).pop().unwrap();
+        match length {
+            Some(length) => fs::write(&file, &whole[..length]).unwrap(),
+            None => fs::remove_file(&file).unwrap(),
         }
+        let mut log = Log::open(copy.path(), config(1 << 20)).unwrap();
+        assert_eq!(log.next(), TOTAL, "cut at {length:?}");
+        let missing = damaged(&log);
+        assert_eq!(log.recovery().damaged, missing, "cut at {length:?}");
+        assert_eq!((missing.len(), log.earliest()), (1, 0));
+        assert_eq!(missing[0].end, TOTAL);
         assert_eq!(
             log.append(&origin(TOTAL), &batch(TOTAL)).unwrap().start,
             TOTAL

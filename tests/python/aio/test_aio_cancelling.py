@@ -28,6 +28,22 @@ def test_a_cancelled_call_takes_no_message(run, pipe):
     run(main())
 
 
+@pytest.mark.parametrize("is_last", [True, False])
+def test_gathered_calls_of_which_one_is_done_can_be_cancelled(run, zmq, pipe, is_last):
+    """asyncio asks the last of them for its error, and without one, the gathering never ends."""
+    pull, push = pipe
+
+    async def main():
+        waiting, done = push.poll(1 << 30, zmq.POLLIN), push.send(b"")
+        calls = [waiting, done] if is_last else [done, waiting]
+        with pytest.raises(asyncio.TimeoutError):
+            await asyncio.wait_for(asyncio.gather(*calls, return_exceptions=True), 0.01)
+        assert waiting.cancelled()
+        assert await pull.recv() == b""
+
+    run(main())
+
+
 def test_a_cancelled_send_sends_nothing(run, zmq, sockets, context):
     push = context.socket(zmq.PUSH)
 

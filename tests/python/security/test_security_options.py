@@ -1,6 +1,11 @@
 """Options of sockets that restrict their peers."""
 
+import shutil
+import subprocess
+import sys
+
 import pytest
+from support import PATIENCE
 
 
 @pytest.fixture
@@ -82,3 +87,33 @@ def test_zap_enforce_domain(zmq, dealer):
     assert dealer.zap_enforce_domain == 0
     dealer.zap_enforce_domain = 1
     assert dealer.zap_enforce_domain == 1
+
+
+SERVER = """
+import os, sys
+import zeroxide as zmq
+
+with zmq.Context() as context, context.socket(zmq.REP) as server:
+    server.set(zmq.IPC_FILTER_UID, os.getuid())
+    server.bind(sys.argv[1])
+    print("bound", flush=True)
+    frame = server.recv(copy=False)
+    server.send_string(frame["Peer-Address"])
+"""
+
+
+@pytest.mark.zeroxide_only
+def test_a_filter_accepts_a_peer_that_has_no_process_number_here(zmq, dealer, directory):
+    """The host, seen from a container. Its number is 0 there."""
+    unshare = ["unshare", "--pid", "--fork", "--kill-child"]
+    if not shutil.which("unshare") or subprocess.run([*unshare, "true"]).returncode != 0:
+        pytest.skip("no PID namespace (root, util-linux)")
+    endpoint = f"ipc://{directory}/server"
+    command = [*unshare, sys.executable, "-c", SERVER, endpoint]
+    with subprocess.Popen(command, stdout=subprocess.PIPE) as server:
+        assert server.stdout.readline() == b"bound\n"
+        dealer.connect(endpoint)
+        dealer.send_multipart([b"", b"who am I?"])
+        assert dealer.poll(int(PATIENCE * 1000))
+        _, address = dealer.recv_multipart()
+        assert address.startswith(b":") and address.endswith(b":0")

@@ -200,7 +200,7 @@ pub struct Options {
     pub reconnect_ivl: Option<Duration>,
     /// RECONNECT_IVL_MAX: delays double up to this value; `None` = constant delays.
     pub reconnect_ivl_max: Option<Duration>,
-    /// CONNECT_TIMEOUT: the limit of one attempt; `None` = the system's.
+    /// CONNECT_TIMEOUT: the limit of one attempt; `None` = that of the session.
     pub connect_timeout: Option<Duration>,
     /// HANDSHAKE_IVL: the limit from the connection to the end of the handshake; `None` = no limit.
     pub handshake_ivl: Option<Duration>,

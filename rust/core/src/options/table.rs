@@ -315,7 +315,7 @@ macro_rules! socket_options {
             78 XPUB_VERBOSER [=> set_xpub_verboser: bool]: Bool, "Receive every subscription and every unsubscription."
                 .of_patterns()
                 .pattern(|v| PatternOption::XpubVerboser(flag(v))),
-            79 CONNECT_TIMEOUT [connect_timeout, set_connect_timeout: ms(0)]: Int, "The limit of one connection attempt, in ms; 0 = the system's."
+            79 CONNECT_TIMEOUT [connect_timeout, set_connect_timeout: ms(0)]: Int, "The limit of one connection attempt, in ms; 0 = 10 s, or 3 s while the name has another address."
                 .range(0, INT)
                 .int(|o| millis(o.connect_timeout, 0), |o, v| o.connect_timeout = duration(v, 0)),
             80 TCP_MAXRT [tcp_maxrt, set_tcp_maxrt: ms(0)]: Int, "How long sent bytes may stay unacknowledged, in ms; 0 = the system's limit."

@@ -25,9 +25,9 @@ const BACKLOG_STEP: Duration = Duration::from_millis(100);
 /// How long an unanswered attempt keeps other sessions waiting that connect to the same address.
 const PATIENCE: Duration = Duration::from_millis(100);
 
-/// How long an address may be silent if the round has another one. The kernel tries for two minutes, and asks a second
-/// time after one second.
-const SILENCE: Duration = Duration::from_secs(3);
+/// How long an address may be silent, if the round has another one and if it does not. The kernel asks again after 1, 3, 7,
+/// 15, 31 and 63 seconds, so that a machine that comes back after a minute would wait for the next minute to pass.
+const SILENCE: [Duration; 2] = [Duration::from_secs(3), Duration::from_secs(10)];
 
 impl Session {
     pub(super) fn start_round(&self, state: &mut State, io: &mut Reactor) {
@@ -149,8 +149,8 @@ impl Session {
             return Err(Error::descriptors_reserved());
         }
         io.watch(token, stream.fd())?;
-        let silence = connecter.has_more_targets().then_some(SILENCE);
-        let deadline = in_future(io, self.options.connect_timeout.or(silence));
+        let silence = SILENCE[usize::from(!connecter.has_more_targets())];
+        let deadline = in_future(io, self.options.connect_timeout.or(Some(silence)));
         if !connected {
             self.emit(EventKind::ConnectDelayed, errno::IN_PROGRESS as u64);
             // Within one machine, the kernel has usually connected by now.

@@ -356,6 +356,10 @@ impl Session {
         } else if *reason != CloseReason::PeerClosed || up.stream.failure().is_some() {
             self.note_setback("connection ended", &why);
         }
+        if *reason == CloseReason::HeartbeatTimeout {
+            // The peer may only have been out of reach. Messages that count as lost must not arrive after newer ones.
+            up.stream.reset();
+        }
         self.drop_stream(state, io);
         let is_too_large = matches!(reason, CloseReason::MessageTooBig { .. });
         if is_too_large {

@@ -243,10 +243,15 @@ impl Core {
             let mut state = self.lock_open()?;
             self.process(&mut state);
             let State {
-                endpoints, origins, ..
+                endpoints,
+                origins,
+                pipes,
+                ..
             } = &mut *state;
             _left = endpoints.take_left(text, |source| {
-                origins.values().any(|pipe| pipe.source == source)
+                // The pipe of a peer that has left stays until its messages have been received.
+                let mut own = origins.iter().filter(|(_, origin)| origin.source == source);
+                own.any(|(id, _)| pipes.get(*id).is_some_and(|pipe| !pipe.is_far_closed()))
             });
             if self.spec().single_connect && state.endpoints.is_connected(text) {
                 return Ok(None);

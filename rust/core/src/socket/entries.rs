@@ -144,7 +144,7 @@ impl Endpoints {
     pub(super) fn take_left(
         &mut self,
         endpoint: &str,
-        has_pipe: impl Fn(u64) -> bool,
+        mut has_pipe: impl FnMut(u64) -> bool,
     ) -> Vec<Entry> {
         let has_left = |entry: &mut Entry| {
             entry.given == endpoint

@@ -45,8 +45,12 @@ impl Core {
             name: "zeroxide/spill".to_owned(),
             ..ThreadSettings::default()
         };
-        thread::spawn(settings, move || run(&core, &shared))
-            .map_err(|error| Error::from(error).about(endpoint))?;
+        thread::spawn(settings, move || run(&core, &shared)).map_err(|error| {
+            let why = format!(
+                "no thread for the messages on disk can be started ({error}): raise the limit of threads (RLIMIT_NPROC, pids.max), or free memory"
+            );
+            Error::with(ErrorKind::NoThread, why).about(endpoint)
+        })?;
         state.pipes.set_overflow(overflow);
         for id in state.pipes.ids() {
             let State { pattern, pipes, .. } = &mut *state;

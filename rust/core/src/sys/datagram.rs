@@ -6,6 +6,7 @@ use std::net::SocketAddr;
 use std::os::fd::{AsRawFd, BorrowedFd};
 use std::ptr;
 
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::{Errno, retry_on_intr};
 use rustix::net::addr::SocketAddrArg;
 use rustix::net::{MMsgHdr, SendAncillaryBuffer, SendFlags, SocketAddrAny, connect_unspec};
@@ -35,6 +36,13 @@ pub(crate) fn is_unreachable(errno: i32) -> bool {
         Errno::from_raw_os_error(errno),
         Errno::NETUNREACH | Errno::HOSTUNREACH | Errno::ADDRNOTAVAIL
     )
+}
+
+/// Whether the kernel has room for a datagram. A full buffer has room again when half of it is free.
+pub(crate) fn has_room(fd: BorrowedFd<'_>) -> bool {
+    let mut polled = [PollFd::from_borrowed_fd(fd, PollFlags::OUT)];
+    let at_once = Timespec::default();
+    poll(&mut polled, Some(&at_once)).is_ok_and(|ready| ready > 0)
 }
 
 /// Sends the first [`BATCH`] of these datagrams, as far as the kernel accepts them now, and returns their number. It may

@@ -1,7 +1,7 @@
 //! Addresses, peers and attempts to connect of Unix domain sockets.
 
 use std::io;
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, AsRawFd};
 
 use socket2::SockAddr;
 
@@ -21,13 +21,32 @@ pub(crate) fn own_user() -> u32 {
     rustix::process::geteuid().as_raw()
 }
 
-/// The process that connected, or that listened when this side connected.
+/// The process that connected, or that listened when this side connected. Its number is 0 if it has none here: it is not in
+/// this PID namespace, such as the host's seen from a container. Therefore not rustix, whose numbers are never 0.
 pub(crate) fn peer_credentials(fd: impl AsFd) -> io::Result<Credentials> {
-    let peer = rustix::net::sockopt::socket_peercred(fd)?;
+    let mut peer = libc::ucred {
+        pid: 0,
+        uid: u32::MAX,
+        gid: u32::MAX,
+    };
+    let mut size = libc::socklen_t::try_from(size_of_val(&peer)).map_err(io::Error::other)?;
+    // SAFETY: there is space of this size for the result, every value of which is valid.
+    let failed = unsafe {
+        libc::getsockopt(
+            fd.as_fd().as_raw_fd(),
+            libc::SOL_SOCKET,
+            libc::SO_PEERCRED,
+            (&raw mut peer).cast(),
+            &raw mut size,
+        )
+    };
+    if failed != 0 {
+        return Err(io::Error::last_os_error());
+    }
     Ok(Credentials {
-        user: peer.uid.as_raw(),
-        group: peer.gid.as_raw(),
-        process: peer.pid.as_raw_pid(),
+        user: peer.uid,
+        group: peer.gid,
+        process: peer.pid,
     })
 }
 

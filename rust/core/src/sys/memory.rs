@@ -93,19 +93,34 @@ pub(crate) fn most() -> u64 {
 /// The smallest limit of the process's control groups.
 fn group() -> Option<u64> {
     let groups = fs::read_to_string("/proc/self/cgroup").ok()?;
-    let mut files = vec![
-        "/sys/fs/cgroup/memory.max".to_owned(),
-        "/sys/fs/cgroup/memory/memory.limit_in_bytes".to_owned(),
-    ];
-    for path in groups.lines().filter_map(|line| line.strip_prefix("0::")) {
+    let limit = |file: String| fs::read_to_string(file).ok()?.trim().parse().ok();
+    limit_files(&groups).into_iter().filter_map(limit).min()
+}
+
+/// The files with the limits of these control groups and of those above them, in both versions of the hierarchy.
+fn limit_files(groups: &str) -> Vec<String> {
+    let mut files = Vec::new();
+    for line in groups.lines() {
+        let mut fields = line.splitn(3, ':').skip(1);
+        let (Some(controllers), Some(path)) = (fields.next(), fields.next()) else {
+            continue;
+        };
+        let (root, name) = match controllers {
+            "" => ("/sys/fs/cgroup", "memory.max"),
+            some if some.split(',').any(|one| one == "memory") => {
+                ("/sys/fs/cgroup/memory", "memory.limit_in_bytes")
+            }
+            _ => continue,
+        };
+        // Within a container, the path may be the host's, and the group is at the root.
+        files.push(format!("{root}/{name}"));
         let mut path = path;
         while let Some((above, _)) = path.rsplit_once('/').filter(|_| path.len() > 1) {
-            files.push(format!("/sys/fs/cgroup{path}/memory.max"));
+            files.push(format!("{root}{path}/{name}"));
             path = above;
         }
     }
-    let limit = |file: String| fs::read_to_string(file).ok()?.trim().parse().ok();
-    files.into_iter().filter_map(limit).min()
+    files
 }
 
 /// The time of a monotonic clock, in nanoseconds.
@@ -153,6 +168,24 @@ mod tests {
     use super::*;
 
     const MS: u64 = 1_000_000;
+
+    #[test]
+    fn limits_of_both_hierarchies_and_of_all_groups_above_count() {
+        let groups =
+            "12:cpu,cpuacct:/job\n4:rdma,memory:/job/step\n1:name=systemd:/job\n0::/user/one\n";
+        assert_eq!(
+            limit_files(groups),
+            [
+                "/sys/fs/cgroup/memory/memory.limit_in_bytes",
+                "/sys/fs/cgroup/memory/job/step/memory.limit_in_bytes",
+                "/sys/fs/cgroup/memory/job/memory.limit_in_bytes",
+                "/sys/fs/cgroup/memory.max",
+                "/sys/fs/cgroup/user/one/memory.max",
+                "/sys/fs/cgroup/user/memory.max",
+            ]
+        );
+        assert_eq!(limit_files("0::/\nno group"), ["/sys/fs/cgroup/memory.max"]);
+    }
 
     #[test]
     fn there_is_memory_but_not_without_end() {

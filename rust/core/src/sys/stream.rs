@@ -253,6 +253,13 @@ pub(crate) fn end(fd: BorrowedFd<'_>) {
     let _ = rustix::net::shutdown(fd, Shutdown::Both);
 }
 
+/// Resets a connection, for all processes that have its descriptor. The bytes that the peer's kernel does not have yet
+/// never arrive.
+pub(crate) fn reset(fd: BorrowedFd<'_>) {
+    // This only fails if there is no connection.
+    let _ = rustix::net::connect_unspec(fd);
+}
+
 /// Ends a listening socket, for all processes that have its descriptor, and the connections that it has not accepted.
 /// Some protocols, such as vsock, do not support this.
 pub(crate) fn stop_listening(fd: BorrowedFd<'_>) {

@@ -22,6 +22,9 @@ use crate::options::Options;
 /// Connects a socket that is not connected any more to its receiver, from the present address of this machine.
 pub(super) type Renew = Box<dyn Fn(&Socket) -> Result<()> + Send>;
 
+/// Joins a multicast group again if the socket is not a member any more.
+pub(super) type Rejoin = Box<dyn FnMut(&Socket) + Send>;
+
 /// The largest payload of a datagram, over IPv4. Over IPv6, it could be a little larger.
 const PAYLOAD_MAX: usize = 65_507;
 
@@ -46,20 +49,21 @@ pub(super) fn check(scheme: &str, socket: SocketType, bind: bool) -> Result<()> 
     Err(Error::with(ErrorKind::IncompatibleProtocol, text))
 }
 
-/// Receives on a socket that `open` binds, and sends there if the type does. `endpoint` is that of the bound socket.
+/// Receives on a socket that `open` binds, and sends there if the type does. A socket of a multicast group joins it again from
+/// time to time. `endpoint` is that of the bound socket.
 ///
 /// # Errors
 /// `Invalid` if the options hold a descriptor, `NoThread`, and those of the two functions.
 pub(super) fn bind(
     scheme: &str,
     port: MessagePort,
-    open: impl FnOnce(&Options) -> Result<Socket>,
+    open: impl FnOnce(&Options) -> Result<(Socket, Option<Rejoin>)>,
     endpoint: impl FnOnce(&Socket) -> Result<String>,
 ) -> Result<Bound> {
     super::check_no_descriptor(scheme, &port.options)?;
     let worker = port.io_worker()?;
-    let socket = match open(&port.options) {
-        Ok(socket) => socket,
+    let (socket, rejoin) = match open(&port.options) {
+        Ok(opened) => opened,
         Err(error) => {
             let failed =
                 MonitorEvent::new(EventKind::BindFailed, error.errno() as u64, port.endpoint());
@@ -80,7 +84,7 @@ pub(super) fn bind(
         id: id(&socket),
     };
     hold.emit(EventKind::Listening);
-    worker.start(Flow::receiving(socket, pipe, port, sorting));
+    worker.start(Flow::receiving(socket, pipe, port, sorting, rejoin));
     Ok(Bound {
         endpoint,
         hold: Box::new(hold),

@@ -57,6 +57,13 @@ impl Interface {
             number,
         })
     }
+
+    fn for_v4(&self) -> InterfaceIndexOrAddress {
+        match self.number {
+            0 => InterfaceIndexOrAddress::Address(Ipv4Addr::UNSPECIFIED),
+            number => InterfaceIndexOrAddress::Index(number),
+        }
+    }
 }
 
 fn ipv4(ip: IpAddr) -> Option<Ipv4Addr> {
@@ -69,14 +76,16 @@ fn ipv4(ip: IpAddr) -> Option<Ipv4Addr> {
 /// Makes a socket a member of a group.
 pub(super) fn join(socket: &Socket, group: IpAddr, interface: &Interface) -> io::Result<()> {
     match group {
-        IpAddr::V4(group) => {
-            let interface = match interface.number {
-                0 => InterfaceIndexOrAddress::Address(Ipv4Addr::UNSPECIFIED),
-                number => InterfaceIndexOrAddress::Index(number),
-            };
-            socket.join_multicast_v4_n(&group, &interface)
-        }
+        IpAddr::V4(group) => socket.join_multicast_v4_n(&group, &interface.for_v4()),
         IpAddr::V6(group) => socket.join_multicast_v6(&group, interface.number),
+    }
+}
+
+/// Ends a membership.
+pub(super) fn leave(socket: &Socket, group: IpAddr, interface: &Interface) -> io::Result<()> {
+    match group {
+        IpAddr::V4(group) => socket.leave_multicast_v4_n(&group, &interface.for_v4()),
+        IpAddr::V6(group) => socket.leave_multicast_v6(&group, interface.number),
     }
 }
 

@@ -245,6 +245,13 @@ impl Stream {
         stream::end(self.fd());
     }
 
+    /// Resets a connection, unless it is over ipc. Bytes that the peer's kernel does not have yet never arrive there.
+    pub(crate) fn reset(&self) {
+        if self.is_remote() {
+            stream::reset(self.fd());
+        }
+    }
+
     /// The number of bytes that the kernel has and that were not read. Those of layers may become fewer.
     pub(crate) fn unread(&self) -> usize {
         stream::unread(self.fd()).unwrap_or(usize::MAX)

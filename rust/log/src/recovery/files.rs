@@ -78,10 +78,11 @@ pub(super) fn is_below(first: u64, end: Option<u64>, synced: u64) -> bool {
     first < synced && end.is_some_and(|end| end <= synced)
 }
 
-/// The segments of a folder in order; all must belong to one log.
+/// The segments of a folder in order; all must belong to one log. All rows below `acknowledged` have been on disk.
 pub(super) fn segment_files(
     dir: &Path,
     id: Option<LogId>,
+    acknowledged: u64,
     recovery: &mut Recovery,
 ) -> Result<Vec<SegmentFile>, LogError> {
     let failed = |error: io::Error| LogError::from_io("read", dir, error);
@@ -106,7 +107,9 @@ pub(super) fn segment_files(
             .map_err(|error| LogError::from_io("read", &path, error))?;
         let (own, start) = match beginning {
             Ok((own, start)) => (Some(own), start),
-            Err(NoBeginning::NotComplete) if at + 1 == firsts.len() && bytes < beginning_len() => {
+            Err(NoBeginning::NotComplete)
+                if at + 1 == firsts.len() && bytes < beginning_len() && *first >= acknowledged =>
+            {
                 // A crash came between creating the file and writing its header, so no row was in it.
                 recovery.dropped_bytes += bytes;
                 recovery.dropped_from = Some(path.clone());

@@ -11,12 +11,12 @@ use zeroxide_proto::datagram::{LARGEST, head, split};
 use zeroxide_proto::frame::{Frame, FrameKind};
 use zeroxide_proto::message::Message;
 
-use super::Renew;
+use super::{Rejoin, Renew};
 use crate::budget::{Holder, Ruling, Share};
 use crate::monitor::{EventKind, MonitorEvent, Party};
 use crate::patterns::{Counters, DropReason, datagram_address};
 use crate::sys::clock;
-use crate::sys::datagram::{BATCH, Inbox, Outgoing, disconnect, dropped, send};
+use crate::sys::datagram::{BATCH, Inbox, Outgoing, disconnect, dropped, has_room, send};
 use crate::sys::sync::Weak;
 use crate::transports::messages::{MessagePipe, MessagePort};
 use crate::transports::worker::{IoWork, Next};
@@ -30,6 +30,9 @@ const BACK_OFF: Duration = Duration::from_millis(10);
 /// The minimum interval between two attempts to connect a socket again.
 const RENEW_IVL: Duration = Duration::from_millis(1);
 
+/// The interval at which a multicast group is joined again, which has no effect on a member.
+const REJOIN_IVL: Duration = Duration::from_secs(5);
+
 /// See the module text.
 pub(super) struct Flow {
     socket: Socket,
@@ -40,7 +43,7 @@ pub(super) struct Flow {
     /// The earliest time at which the socket is connected again after an error.
     renew_at: Option<Instant>,
     outbox: VecDeque<Parcel>,
-    /// The kernel has not accepted all datagrams of the last call.
+    /// The kernel has not accepted all datagrams of the last call, although it had room.
     was_cut_short: bool,
     /// After the socket has closed its end: until when to go on sending. `None` means forever.
     deadline: Option<Option<Instant>>,
@@ -57,6 +60,8 @@ struct Inlet {
     overruns: u32,
     /// The pipe had no room, so the kernel's buffer may have become full.
     was_full: bool,
+    /// How to join the multicast group again, and when.
+    rejoin: Option<(Rejoin, Instant)>,
 }
 
 /// How messages are distinguished.
@@ -112,6 +117,7 @@ impl Flow {
         pipe: MessagePipe,
         port: MessagePort,
         sorting: Sorting,
+        rejoin: Option<Rejoin>,
     ) -> Flow {
         let mut share = port.budget.join();
         share.follow(&pipe.pipe);
@@ -127,6 +133,7 @@ impl Flow {
             share,
             overruns: 0,
             was_full: false,
+            rejoin: rejoin.map(|rejoin| (rejoin, clock::now() + REJOIN_IVL)),
         };
         Flow {
             socket,
@@ -222,10 +229,10 @@ impl Flow {
             }
             Ok(count) => {
                 if was_cut_short {
-                    // There was room. So the datagram after those had an error, which was that of an earlier one.
+                    // The datagram after those had an error, which was that of an earlier one.
                     self.lose(0, 1);
                 }
-                self.was_cut_short = count < tried;
+                self.was_cut_short = count < tried && has_room(self.socket.as_fd());
                 self.outbox.drain(..count);
                 self.pipe.pipe.account(count as u64);
                 true
@@ -468,10 +475,13 @@ impl IoWork for Flow {
         if was_closed {
             return self.drain(output, now);
         }
+        let rejoin_at = self.rejoin(now);
         match (output, self.input(now)) {
             (Progress::More, _) | (_, Progress::More) => Next::Again,
-            (Progress::At(at), _) | (_, Progress::At(at)) => Next::At(at),
-            (Progress::Done, Progress::Done) => Next::Event,
+            (Progress::At(at), _) | (_, Progress::At(at)) => {
+                Next::At(rejoin_at.map_or(at, |rejoin_at| at.min(rejoin_at)))
+            }
+            (Progress::Done, Progress::Done) => rejoin_at.map_or(Next::Event, Next::At),
         }
     }
 }
@@ -492,6 +502,16 @@ impl Flow {
             (_, Some(deadline)) => Next::At(deadline),
             (_, None) => Next::Event,
         }
+    }
+
+    /// Joins the multicast group again if it is time. Returns the next time.
+    fn rejoin(&mut self, now: Instant) -> Option<Instant> {
+        let (rejoin, at) = self.inlet.as_mut()?.rejoin.as_mut()?;
+        if *at <= now {
+            rejoin(&self.socket);
+            *at = now + REJOIN_IVL;
+        }
+        Some(*at)
     }
 
     fn is_bound_to_send(&self) -> bool {

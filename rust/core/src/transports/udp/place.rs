@@ -12,9 +12,9 @@ use crate::resolver::HostPort;
 use crate::sys::sync::Arc;
 use crate::sys::{datagram, interfaces};
 use crate::transports::address::{self, Address, Host};
-use crate::transports::datagrams::Renew;
+use crate::transports::datagrams::{Rejoin, Renew};
 use crate::transports::ip;
-use crate::transports::multicast::{Interface, join, prepare_sending};
+use crate::transports::multicast::{Interface, join, leave, prepare_sending};
 
 /// The size of the headers of IP and UDP.
 const HEADERS_V4: usize = 28;
@@ -58,20 +58,24 @@ pub(super) fn endpoint(text: &str, socket: &Socket) -> Result<String> {
     })
 }
 
-/// A socket that is bound to the address, and a member of its group. May block to resolve a local host name.
-pub(super) fn bound(text: &str, options: &Options) -> Result<Socket> {
+/// A socket that is bound to the address, and a member of its group, if it is one. May block to resolve a local host name.
+pub(super) fn bound(text: &str, options: &Options) -> Result<(Socket, Option<Rejoin>)> {
     let place = parse(text, true)?;
     let mut failure = None;
     for local in address::local_addresses(&place.address, options)? {
-        match bind_to(local, place.interface.as_ref(), options) {
-            Ok(socket) => return Ok(socket),
+        match bind_to(local, &place, options) {
+            Ok(bound) => return Ok(bound),
             Err(error) => failure = Some(error),
         }
     }
     Err(failure.unwrap_or_else(|| Error::new(ErrorKind::NoDevice)))
 }
 
-fn bind_to(target: SocketAddr, interface: Option<&Host>, options: &Options) -> Result<Socket> {
+fn bind_to(
+    target: SocketAddr,
+    place: &Place,
+    options: &Options,
+) -> Result<(Socket, Option<Rejoin>)> {
     let socket = new_socket(target, options)?;
     let is_group = target.ip().is_multicast();
     let mut local = target;
@@ -90,15 +94,45 @@ fn bind_to(target: SocketAddr, interface: Option<&Host>, options: &Options) -> R
     socket
         .bind(&SockAddr::from(local))
         .map_err(|error| cannot_bind(error, &local))?;
-    if is_group {
-        let interface = Interface::find(interface, &target)?;
-        join(&socket, target.ip(), &interface).map_err(|error| {
-            let text = format!("cannot join {}", target.ip());
-            Error::from(error).about(text)
-        })?;
-        prepare_sending(&socket, target.ip(), &interface, options)?;
+    if !is_group {
+        return Ok((socket, None));
     }
-    Ok(socket)
+    let found = Interface::find(place.interface.as_ref(), &target)?;
+    join(&socket, target.ip(), &found).map_err(|error| {
+        let text = format!("cannot join {}", target.ip());
+        Error::from(error).about(text)
+    })?;
+    prepare_sending(&socket, target.ip(), &found, options)?;
+    let rejoin = rejoining(target, place.clone(), found, options.clone());
+    Ok((socket, Some(rejoin)))
+}
+
+/// Joins the group again. The kernel forgets members of an interface that is removed, and one that takes its place is another
+/// one, also if it has the same name.
+fn rejoining(
+    target: SocketAddr,
+    place: Place,
+    mut interface: Interface,
+    options: Options,
+) -> Rejoin {
+    Box::new(move |socket| {
+        let group = target.ip();
+        let target = place.now(target, &options);
+        let Ok(found) = Interface::find(place.interface.as_ref(), &target) else {
+            return;
+        };
+        // It fails while the socket is a member.
+        if join(socket, group, &found).is_err() {
+            return;
+        }
+        // The old membership has no effect, and counts for the kernel's limit of twenty. That of an interface which the kernel
+        // chose has to stay: its number is not known, and the kernel would end the new membership.
+        if interface.number != 0 {
+            let _ = leave(socket, group, &interface);
+        }
+        let _ = prepare_sending(socket, group, &found, &options);
+        interface = found;
+    })
 }
 
 /// Where a connect goes.
@@ -124,6 +158,14 @@ impl Place {
                 host: host.clone(),
                 port,
             })),
+        }
+    }
+
+    /// The address that was `target` before: an interface that it names may have another number now.
+    fn now(&self, target: SocketAddr, options: &Options) -> SocketAddr {
+        match self.goal(options) {
+            Ok(Goal::Address(target)) => target,
+            _ => target,
         }
     }
 }
@@ -159,6 +201,7 @@ pub(super) fn open(
 pub(super) fn renewal(place: &Place, target: SocketAddr, options: &Arc<Options>) -> Renew {
     let (place, options) = (place.clone(), options.clone());
     Box::new(move |socket| {
+        let target = place.now(target, &options);
         // The system has also forgotten the device.
         ip::tune(socket, Domain::for_address(target), &options)?;
         link(socket, &place, target, &options, LARGEST).map(drop)

@@ -53,7 +53,7 @@ fn a_bound_endpoint_names_what_to_connect_to() {
         ("239.255.77.9:*", "udp://239.255.77.9:"),
         ("lo;239.255.77.9:*", "udp://lo;239.255.77.9:"),
     ] {
-        let socket = place::bound(address, &options()).unwrap();
+        let (socket, _) = place::bound(address, &options()).unwrap();
         let endpoint = place::endpoint(address, &socket).unwrap();
         assert!(endpoint.starts_with(start), "{endpoint}");
         let address = endpoint.strip_prefix("udp://").unwrap();
