@@ -22,16 +22,64 @@ def test_json_and_back():
     assert load(json.loads(text)) == offsets
 
 
+def test_json_of_a_newer_version():
+    said = "have version 2, but this zeroxide supports version 1.*new checkpointLocation"
+    with pytest.raises(ValueError, match=said):
+        load({"version": 2, "collectors": {}})
+
+
+ENTRY = {"log": "5f", "offset": 7, "partition": 0}
+
+
 @pytest.mark.parametrize(
-    ("kept", "said"),
+    "kept",
     [
-        ({"version": 2, "collectors": {}}, "have version 2, but this zeroxide supports version 1"),
-        ({"index": 5}, "not offsets of the format zeromq"),
+        5,
+        None,
+        True,
+        "5",
+        [],
+        [{"version": 1}],
+        {},
+        {"index": 5},
+        {"topic": {"0": 23}},
+        {"version": True, "collectors": {}},
+        {"version": "1", "collectors": {}},
+        {"version": 1},
+        {"version": 1, "collectors": None},
+        {"version": 1, "collectors": [ENTRY]},
+        {"version": 1, "collectors": {"tcp://a:1": 7}},
+        {"version": 1, "collectors": {"tcp://a:1": {}}},
+        *(
+            {"version": 1, "collectors": {"tcp://a:1": ENTRY | wrong}}
+            for wrong in (
+                {"log": 5},
+                {"log": None},
+                {"offset": "7"},
+                {"offset": 7.5},
+                {"offset": -1},
+                {"offset": True},
+                {"partition": None},
+                {"from": "3"},
+                {"since": [3]},
+                {"generation": 4},
+            )
+        ),
     ],
 )
-def test_json_of_others(kept, said):
-    with pytest.raises(ValueError, match=said):
+def test_json_of_others(kept):
+    with pytest.raises(ValueError) as error:
         load(kept)
+    shown, _, reason = str(error.value).partition(" are not offsets of the format zeromq: ")
+    assert shown == json.dumps(kept)
+    assert reason.startswith("the checkpoint belongs to another source")
+    assert reason.endswith("give the query a new checkpointLocation")
+
+
+def test_long_json_of_others_is_cut():
+    with pytest.raises(ValueError, match=r"^\[0, 1, .* \.\.\. are not offsets") as error:
+        load(list(range(100_000)))
+    assert len(str(error.value)) < 500
 
 
 def test_ranges_belong_to_a_log_not_to_a_name():

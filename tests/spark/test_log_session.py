@@ -228,6 +228,22 @@ def test_the_checkpoint_is_older_than_the_log(stream, fill, collector, tmp_path)
         assert [value for _, _, value in stream.batches[1][-1]] == list(range(10))
 
 
+def test_the_checkpoint_of_another_source(spark, stream, fill, tmp_path):
+    query = (
+        spark.readStream.format("rate")
+        .load()
+        .writeStream.format("noop")
+        .option("checkpointLocation", str(tmp_path / "checkpoint"))
+        .trigger(availableNow=True)
+        .start()
+    )
+    assert query.awaitTermination(WAIT_S)
+    fill(0, 10)
+    with pytest.raises(PySparkException, match=r"another source.*new checkpointLocation"):
+        stream()
+    assert not stream.batches
+
+
 def test_an_embedded_collector(spark, tmp_path, free_port):
     endpoint = f"tcp://127.0.0.1:{free_port}"
     options = {

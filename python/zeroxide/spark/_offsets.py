@@ -21,6 +21,7 @@ With a group of consumers, an end records where the last batch with rows of this
 (``"since"``). A restarted query needs it, because Spark may repeat that batch.
 """
 
+import json
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
@@ -30,6 +31,9 @@ from typing import Any, TypeAlias
 __all__ = ["Offsets", "Position", "Range", "dump", "load", "ranges", "share", "split"]
 
 VERSION = 1
+
+# The advice if a query cannot continue from its checkpoint.
+NEW_CHECKPOINT = "give the query a new checkpointLocation"
 
 
 @dataclass(frozen=True)
@@ -85,15 +89,23 @@ def dump(offsets: Mapping[str, Position]) -> dict[str, Any]:
     return {"version": VERSION, "collectors": collectors}
 
 
-def load(kept: Mapping[str, Any]) -> Offsets:
-    """Parses the output of `dump`: one position for each log."""
-    version = kept.get("version")
-    if version != VERSION:
+def load(kept: Any) -> Offsets:
+    """Parses the output of `dump`: one position for each log.
+
+    Raises ValueError for anything else: Spark passes on what it finds in a checkpoint.
+    """
+    version = kept.get("version") if isinstance(kept, Mapping) else None
+    # Not a bool, which is an int and may equal the version.
+    if type(version) is int and version != VERSION:
         raise ValueError(
             f"these offsets have version {version}, but this zeroxide supports version {VERSION}:"
-            " a newer one wrote this checkpoint, and is needed to continue from it"
-            if isinstance(version, int)
-            else f"these are not offsets of the format zeromq: {str(kept)[:200]}"
+            " a newer one wrote this checkpoint, and is needed to continue from it. If the checkpoint"
+            f" belongs to another source, {NEW_CHECKPOINT}"
+        )
+    if type(version) is not int or not _is_complete(kept.get("collectors")):
+        raise ValueError(
+            f"{_shown(kept)} are not offsets of the format zeromq: the checkpoint belongs to another"
+            f" source, or it was changed; {NEW_CHECKPOINT}"
         )
     found: Offsets = {}
     names: dict[str, str] = {}
@@ -115,6 +127,30 @@ def load(kept: Mapping[str, Any]) -> Offsets:
         found[name] = position
         names[position.log] = name
     return found
+
+
+def _is_complete(collectors: Any) -> bool:
+    """Whether this has the positions that `dump` stores, with values of the right types."""
+    if not isinstance(collectors, Mapping):
+        return False
+    for entry in collectors.values():
+        if not isinstance(entry, Mapping):
+            return False
+        numbers = [entry.get("offset"), entry.get("partition")]
+        numbers += [entry[name] for name in ("from", "since") if entry.get(name) is not None]
+        texts = [entry.get("log")]
+        texts += [entry["generation"]] if entry.get("generation") is not None else []
+        if not all(type(number) is int and number >= 0 for number in numbers):
+            return False
+        if not all(isinstance(text, str) for text in texts):
+            return False
+    return True
+
+
+def _shown(kept: Any) -> str:
+    """A value out of a checkpoint, as the checkpoint has it, for an error."""
+    text = json.dumps(kept)
+    return text if len(text) <= 200 else f"{text[:200]} ..."
 
 
 def ranges(start: Offsets, end: Offsets) -> list[Range]:
