@@ -171,6 +171,14 @@ def test_an_older_batch_is_an_error(collector, task, make):
     write.publish([Staged("q", 0, 0, 5, 1, 0)])
 
 
+def test_each_write_of_a_batch_needs_its_own_name(collector, task):
+    """As `docs/spark/writing.md` says: the log cannot tell a second write from a repetition."""
+    for name in ("one", "one", "two"):
+        write = writer(queryName=name, batchId="0", topic=name)
+        write.commit([write.write(iter([batch(value=["a"])]))])
+    assert collector.values() == [b"a", b"a"]
+
+
 @pytest.mark.parametrize("make", [stream_writer, lambda: writer(queryName="q", batchId="0")])
 @pytest.mark.parametrize("values", [["a"], ["a", "b", "c"]])
 def test_a_replayed_batch_with_another_number_of_rows(collector, task, make, values):
@@ -179,8 +187,10 @@ def test_a_replayed_batch_with_another_number_of_rows(collector, task, make, val
         write.publish([write.write(iter([batch(value=["a", "b"])]))])
     write = make()
     message = write.write(iter([batch(value=values)]))
-    with pytest.raises(RuntimeError, match=rf"with 2 rows, and has {len(values)} now.*checkpoint"):
+    with pytest.raises(RuntimeError, match=rf"with 2 rows, and has {len(values)} now") as error:
         write.publish([message])
+    for said in ("Restore the checkpoint", "give each of these writes its own option 'queryName'"):
+        assert said in str(error.value)
     assert collector.values() == [b"a", b"b"]
 
 

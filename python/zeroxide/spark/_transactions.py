@@ -163,7 +163,9 @@ class _Stager(Writer):
                     f"{text}, and nothing of this batch was written, as rows could be missing. The"
                     " checkpoint may have lost its newest entries, or the query does not return"
                     " the same rows again. Restore the checkpoint, or give the query a new one,"
-                    f" which begins after the rows that collector {self.options.endpoint} has"
+                    f" which begins after the rows that collector {self.options.endpoint} has."
+                    " If foreachBatch writes a batch several times, give each of these writes its"
+                    " own option 'queryName'"
                 )
             log.warning("zeromq: %s", text)
         log.info(

@@ -53,7 +53,9 @@ their rows there, and the driver's commit makes them readable, all at once and o
     ``frame``           ``message``, or ``arrow``, as above
     ``ackTimeoutMs``    30000; how long the collector may take to confirm
     ``batchId``         makes a batch write repeatable, together with ``queryName``: the
-                        log takes each number of a name once, and none below the last
+                        log takes each number of a name once, and none below the last.
+                        Each of several writes of a batch needs its own ``queryName``:
+                        the second one with the same name and number writes nothing
     ``queryName``       the name; in a stream, what stands for its id where Spark has none
     ``zmq.curve_*``     ``serverkey``, ``publickey`` and ``secretkey``
 """
