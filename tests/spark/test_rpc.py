@@ -406,6 +406,20 @@ def test_errors_reach_the_query(spark, service):
         rpc(spark.range(200), endpoint, "twice tinyint", timeout=60).collect()
 
 
+@pytest.mark.parametrize(
+    ("value", "kind", "said"),
+    [
+        (None, "bigint NOT NULL", "'id' is null in 1 of 1 values.*leave NOT NULL out"),
+        (1e300, "float", r"too large for a float.*such as 1e\+300: use double"),
+        ({"a": 1}, "bigint", "Unsupported cast.*Convert column 'id'"),
+    ],
+)
+def test_replies_that_do_not_fit_are_errors_of_the_call(spark, service, value, kind, said):
+    endpoint = service(lambda batch: pa.record_batch({"id": [value]}), unit="batch").endpoint
+    with pytest.raises(PySparkException, match=f"RpcError: .*{said}"):
+        rpc(spark.range(1), endpoint, f"id {kind}", timeout=60).collect()
+
+
 def test_wrong_arguments(spark):
     rows = spark.range(1)
     values = rows.selectExpr("id", "'a' AS value")

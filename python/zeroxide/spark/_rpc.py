@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 
 from .._exports import exports_only
 from ._calls import Calls, RpcError, RpcTimeout
-from ._ipc import from_stream, to_stream
+from ._ipc import to_stream
+from ._replies import fit, parse
 from ._service import UNITS, Service, Unit, serve
 from ._sockets import check_names
 
@@ -141,7 +142,7 @@ class _CallBatches:
     def __call__(self, batches: Iterator["pa.RecordBatch"]) -> Iterator["pa.RecordBatch"]:
         requests = (to_stream(batch) for batch in batches if batch.num_rows)
         for reply in self.calls.make(requests):
-            yield _as(from_stream(reply), self.target)
+            yield fit(parse(reply), self.target)
 
 
 @dataclass(frozen=True)
@@ -183,23 +184,4 @@ class _CallMessages:
 
         columns = dict(zip(batch.schema.names, batch.columns, strict=True))
         columns[self.reply] = pa.array(replies, pa.binary())
-        return _as(pa.RecordBatch.from_pydict(columns), self.target)
-
-
-def _as(batch: "pa.RecordBatch", target: "StructType") -> "pa.RecordBatch":
-    """The requested columns with the requested types."""
-    import pyarrow as pa
-
-    from ._schema import to_arrow
-
-    missing = [name for name in target.names if name not in batch.schema.names]
-    if missing:
-        raise RpcError(
-            f"the reply has no column {', '.join(missing)}, only {', '.join(batch.schema.names)}"
-        )
-    wanted = to_arrow(target)
-    try:
-        columns = [batch.column(field.name).cast(field.type) for field in wanted]
-    except pa.ArrowInvalid as error:
-        raise RpcError(f"the reply does not fit {target.simpleString()}: {error}") from error
-    return pa.RecordBatch.from_arrays(columns, wanted.names)
+        return fit(pa.RecordBatch.from_pydict(columns), self.target)
