@@ -38,6 +38,20 @@ def start(spark, **options):
         query.stop()
 
 
+def read_twice(spark, **options):
+    reader = spark.read.format("zeromq").schema("offset bigint, offset bigint")
+    reader.options(**options).load().collect()
+
+
+def start_twice(spark, **options):
+    reader = spark.readStream.format("zeromq").schema("offset bigint, offset bigint")
+    query = reader.options(**options).load().writeStream.format("noop").start()
+    try:
+        query.processAllAvailable()
+    finally:
+        query.stop()
+
+
 def start_sink(spark, **options):
     rows = spark.readStream.format("rate").load().selectExpr("cast(value AS string) AS value")
     with TemporaryDirectory() as folder:
@@ -67,6 +81,7 @@ TABLES = (
     "Spark does not pass the options of CREATE TABLE to the reads and writes of the table. Use CREATE"
     " TEMPORARY VIEW name USING zeromq OPTIONS (endpoint '...')"
 )
+TWICE = "the schema has column 'offset' more than once: name it once"
 NO_ENDPOINT = "option 'endpoint' is missing, for example tcp://127.0.0.1:5555"
 
 MISTAKES = {
@@ -88,6 +103,13 @@ MISTAKES = {
         read_columns,
         {"endpoint": ENDPOINT, "mode": "live", "maxRow": "5"},
         "reading zeromq has no option 'maxrow'; did you mean 'maxRows'?",
+    ),
+    "a column twice": (read_twice, {"endpoint": ENDPOINT, "collector.graceMs": "1"}, TWICE),
+    "a column twice, live": (read_twice, {"endpoint": ENDPOINT, "mode": "live"}, TWICE),
+    "a column twice in a stream": (
+        start_twice,
+        {"endpoint": ENDPOINT, "collector.graceMs": "1"},
+        TWICE,
     ),
     "a typo in a stream": (
         read_stream,

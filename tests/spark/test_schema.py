@@ -65,6 +65,8 @@ def test_reading_fewer_columns():
     check_readable(spark_schema(["value"]), ["value", "topic"])
     with pytest.raises(ValueError, match="no columns: name at least one, such as"):
         ZeroMQDataSource({"endpoint": "tcp://a:1"}).reader(StructType([]))
+    with pytest.raises(ValueError, match="has column 'value' more than once: name it once"):
+        check_readable(spark_schema(["value", "topic", "value"]), ["value", "topic"])
     with pytest.raises(ValueError, match="no column 'key' to read"):
         check_readable(spark_schema(["key"]), ["value", "topic"])
     with pytest.raises(ValueError, match="column 'value' is binary, not string"):

@@ -127,6 +127,9 @@ def check_readable(schema: StructType, available: Iterable[str]) -> None:
             " leave it out"
         )
     for field in schema.fields:
+        if schema.names.count(field.name) > 1:
+            # Spark accepts this, and then cannot read the batches.
+            raise ValueError(f"the schema has column {field.name!r} more than once: name it once")
         if field.name not in available:
             raise ValueError(
                 f"there is no column {field.name!r} to read with these options, only:"
