@@ -104,7 +104,7 @@ const DISCOVERY: &[&[&str]] = &[
 /// The modules of python/zeroxide, lowest line first. `__init__` holds the public names; modules above it use the
 /// package like any program.
 const PYTHON: &[&[&str]] = &[
-    &["_exports", "_hints", "_sizes"],
+    &["_exports", "_hints", "_lags", "_sizes"],
     &[
         "_arguments",
         "_checks",

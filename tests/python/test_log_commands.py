@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from collecting import process
 from commands import Command, run
-from support import PATIENCE
+from support import PATIENCE, eventually
 
 pytestmark = pytest.mark.zeroxide_only
 
@@ -364,7 +364,66 @@ def test_lag(collector, at):
     assert "slow has not read 4 rows" in run("lag", at, "--max", 3, status=1)[1]
     assert "there is no group 'other'" in run("lag", at, "--group", "other", status=1)[1]
     shown = json.loads(run("lag", at, "--json")[0])
-    assert shown["latest"] == 5 and shown["groups"]["slow"] == {"offset": 1, "lag": 4}
+    assert (shown["earliest"], shown["latest"]) == (0, 5)
+    assert shown["groups"]["slow"] == {"offset": 1, "lag": 4, "missed": 0}
+
+
+@pytest.fixture
+def trimmed(tmp_path):
+    """A collector whose retention removed rows that a group had not read, and its bounds."""
+    small = {"segment_bytes": 4096, "retention_bytes": 8192}
+    with pipeline.Collector(tmp_path / "trimmed", **small) as collector:
+        collector.append([bytes(1000)] * 5)
+        with pipeline.Client(collector.endpoint) as client:
+            client.commit("slow", 1)
+            for _ in range(50):
+                collector.append([bytes(1000)])
+            client.commit("quick", 55)
+            eventually(lambda: client.info().bytes <= small["retention_bytes"])
+            info = client.info()
+            yield collector, info.earliest, info.latest
+
+
+def test_the_lag_has_only_rows_that_the_log_has(trimmed):
+    collector, earliest, latest = trimmed
+    at = collector.endpoint
+    text, error = run("lag", at)
+    assert [str(latest - earliest), "1", "slow"] in [
+        line.split() for line in text.decode().splitlines()
+    ]
+    assert error == (
+        f"zeroxide: slow has missed {earliest - 1} rows: retention removed them from the log before"
+        " the group had read them\n"
+    )
+    shown = json.loads(run("lag", at, "--json")[0])
+    assert shown["groups"] == {
+        "slow": {"offset": 1, "lag": latest - earliest, "missed": earliest - 1},
+        "quick": {"offset": 55, "lag": 0, "missed": 0},
+    }
+    # An alert for a large lag must not stop because retention has made it smaller.
+    assert "slow has missed" in run("lag", at, "--max", 1000, status=1)[1]
+    assert run("lag", at, "--max", 1000, "--group", "quick")[1] == ""
+    facts = json.loads(run("check", at, "--max-lag", 1000, "--json", status=1)[0])
+    assert [problem[:21] for problem in facts["problems"]] == ["group slow has missed"]
+    run("check", at)
+
+
+def test_rows_that_a_group_has_missed_are_shown_wherever_its_lag_is(trimmed):
+    from zeroxide.collector.metrics import render
+    from zeroxide.metrics import _text
+
+    collector, earliest, latest = trimmed
+    stats = collector.stats()
+    own, named = render(stats), _text.render([], {"tcp://c:1": stats}, is_open=True)
+    for name, slow in (("lag", latest - earliest), ("missed", earliest - 1)):
+        name = f"zeroxide_collector_group_{name}_rows"
+        assert f'{name}{{group="slow"}} {slow}' in own
+        assert f'{name}{{group="quick"}} 0' in own
+        assert f'{name}{{endpoint="tcp://c:1",group="slow"}} {slow}' in named
+    table = run("top", collector.endpoint, "--count", 1)[0].decode()
+    assert f"{latest - earliest} (missed {earliest - 1})" in table
+    [found] = json.loads(run("top", collector.endpoint, "--count", 1, "--json")[0])["collectors"]
+    assert found["groups"]["slow"]["missed"] == earliest - 1
 
 
 def test_of_many_groups_those_furthest_behind_are_listed(collector, at):
@@ -390,7 +449,12 @@ def test_the_lag_of_a_group_that_has_just_read_more_is_not_negative(monkeypatch,
     class Client:
         def __init__(self):
             # A group that read 7 rows after the collector had counted 5.
-            self.stats = lambda: {"durable": 5, "groups": {}, "groups_unlisted": 1}
+            self.stats = lambda: {
+                "earliest": 0,
+                "durable": 5,
+                "groups": {},
+                "groups_unlisted": 1,
+            }
             self.committed = {"quick": 7}.get
 
         __enter__ = lambda self: self  # noqa: E731

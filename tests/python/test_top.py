@@ -364,7 +364,9 @@ def test_collectors_show_topics_groups_and_the_disk(collector):
     assert found["log_bytes"] > 0 and found["rates"] == {"rows": 0.0, "bytes": 0.0}
     [topic] = found["topics"]
     assert (topic["topic"], topic["rows"], topic["rates"]["rows"]) == ("a", 3, 0.0)
-    assert found["groups"] == {"etl": {"offset": 1, "lag": 2, "rates": {"offset": 0.0}}}
+    assert found["groups"] == {
+        "etl": {"offset": 1, "lag": 2, "missed": 0, "rates": {"offset": 0.0}}
+    }
     text = "\n".join(lines(collector.endpoint))
     assert "depth 3" in text and "disk" in text
     assert text.splitlines()[-1].split() == ["etl", "1", "0", "2"]

@@ -1,6 +1,7 @@
 """The page of a collector in a browser."""
 
 import json
+import time
 import urllib.request
 from pathlib import Path
 
@@ -63,6 +64,25 @@ def test_the_page_shows_what_the_collector_does(collector, browser):
 # Names and values that would be markup, or would turn or hide the text around them.
 HOSTILE = "<b id=evil>&amp;\u202e\0"
 SHOWN = "<b id=evil>&amp;\\u{202e}\\u{0}"
+
+
+def test_the_page_shows_rows_that_a_group_has_missed(tmp_path, browser):
+    small = {"segment_bytes": 4096, "retention_bytes": 8192}
+    with Collector(tmp_path / "trimmed", **small) as collector:
+        collector.append([bytes(1000)] * 5)
+        with Client(collector.endpoint) as client:
+            client.commit("slow", 1)
+            for _ in range(50):
+                collector.append([bytes(1000)])
+            deadline = time.monotonic() + 60
+            while client.info().bytes > small["retention_bytes"] and time.monotonic() < deadline:
+                time.sleep(0.05)
+            info = client.info()
+        server = served(collector)
+        browser.open(server.endpoint + "/")
+        shown = f"slow1{info.latest - info.earliest}, and {info.earliest - 1} missed"
+        browser.until("return document.querySelector('#groups').textContent", shown.__eq__)
+        server.close()
 
 
 def test_the_page_shows_producers_topics_and_the_last_rows(collector, browser):

@@ -19,9 +19,17 @@ from datetime import UTC, datetime
 from typing import Any
 
 from .._arguments import above
+from .._lags import lag
 from ..error import ZMQBaseError
 from ..pipeline import Client, Refused
-from .collectors import add_collector, add_json, make_client, number_of, print_json
+from .collectors import (
+    add_collector,
+    add_json,
+    make_client,
+    missed_rows,
+    number_of,
+    print_json,
+)
 
 __all__ = ["add_arguments", "run"]
 
@@ -33,7 +41,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--max-lag",
         metavar="ROWS",
         type=above(0, "rows"),
-        help="not healthy if a consumer group has more rows left to read",
+        help="not healthy if a consumer group has more rows left to read, or has missed rows",
     )
     parser.add_argument(
         "--max-silence",
@@ -75,9 +83,11 @@ def _facts(client: Client, options: argparse.Namespace) -> dict[str, Any]:
         problems.append(f"it cannot write: {stats['reason'] or stats['state']}")
     if stats is not None and options.max_lag is not None:
         for group, offset in stats["groups"].items():
-            lag = info.latest - offset
-            if lag > options.max_lag:
-                problems.append(f"group {group} has not read {number_of(lag, 'row')}")
+            one = lag(offset, info.earliest, info.latest)
+            if one.rows > options.max_lag:
+                problems.append(f"group {group} has not read {number_of(one.rows, 'row')}")
+            if one.missed:
+                problems.append(f"group {group} {missed_rows(one)}")
     if options.max_silence is not None:
         last = info.last_received
         silence = None if last is None else (datetime.now(UTC) - last).total_seconds()

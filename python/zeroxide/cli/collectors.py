@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from .._arguments import above
+from .._lags import Lag
 from .._native import curve_public
 from ..pipeline import Client
 from .keys import public_key, secret_key
@@ -16,6 +17,7 @@ __all__ = [
     "add_json",
     "keys",
     "make_client",
+    "missed_rows",
     "number_of",
     "print_json",
     "print_table",
@@ -86,6 +88,14 @@ def print_json(facts: Mapping[str, Any]) -> None:
 def number_of(count: int, noun: str) -> str:
     """A number with its noun, which has an s unless there is one."""
     return f"{count} {noun}{'' if count == 1 else 's'}"
+
+
+def missed_rows(one: Lag) -> str:
+    """The end of a sentence about a group that has missed rows."""
+    return (
+        f"has missed {number_of(one.missed, 'row')}: retention removed them from the log before the"
+        " group had read them"
+    )
 
 
 def say_unlisted(groups: int) -> None:

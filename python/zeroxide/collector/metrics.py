@@ -3,6 +3,8 @@
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
+from .._lags import lag
+
 __all__ = ["CONTENT_TYPE", "HTTP", "render"]
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
@@ -107,9 +109,13 @@ def _lines(stats: Mapping[str, Any]) -> Iterator[str]:
     groups: dict[str, int] = stats["groups"]
     offsets = [({"group": group}, offset) for group, offset in groups.items()]
     yield from _family("group_offset", "gauge", "How far a group has read", offsets)
-    durable = stats["durable"]
-    lags = [({"group": group}, max(durable - offset, 0)) for group, offset in groups.items()]
-    yield from _family("group_lag_rows", "gauge", "Rows that a group has not read", lags)
+    bounds = stats["earliest"], stats["durable"]
+    lags = [({"group": group}, lag(offset, *bounds)) for group, offset in groups.items()]
+    left = [(labels, one.rows) for labels, one in lags]
+    yield from _family("group_lag_rows", "gauge", "Rows that a group has not read", left)
+    missed = [(labels, one.missed) for labels, one in lags]
+    text = "Rows removed before a group had read them"
+    yield from _family("group_missed_rows", "gauge", text, missed)
     yield from _sync_times(stats["sync_seconds"])
 
 

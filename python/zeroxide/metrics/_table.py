@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
+from .._lags import lag
 from ._snapshot import PeerSnapshot, Snapshot, SocketSnapshot
 
 __all__ = ["METRICS", "Family", "Metric", "families"]
@@ -214,6 +215,14 @@ METRICS: tuple[Metric, ...] = (
         "group",
         "lag",
     ),
+    Metric(
+        "zeroxide_collector_group_missed_rows",
+        "gauge",
+        "rows",
+        "Rows removed before a group had read them",
+        "group",
+        "missed",
+    ),
 )
 """Every metric of the exporters."""
 
@@ -267,7 +276,8 @@ def _things(
         for topic in stats["topics"]:
             things["topic"].append(({**at, "topic": topic["topic"]}, topic))
         for group, offset in stats["groups"].items():
-            position = {"offset": offset, "lag": max(stats["durable"] - offset, 0)}
+            one = lag(offset, stats["earliest"], stats["durable"])
+            position = {"offset": offset, "lag": one.rows, "missed": one.missed}
             things["group"].append(({**at, "group": group}, position))
     return things
 

@@ -142,7 +142,7 @@ _shtab_zeroxide_check_options=(
   "--timeout[longest wait for an answer (default\: 10)]:SECONDS:"
   "--key[your certificate with its secret key]:FILE:_files"
   "--server-key[the collector\'s certificate, or its public key in Z85]:FILE:_files"
-  "--max-lag[not healthy if a consumer group has more rows left to read]:ROWS:"
+  "--max-lag[not healthy if a consumer group has more rows left to read, or has missed rows]:ROWS:"
   "--max-silence[not healthy if no row was received for longer than this]:SECONDS:"
   "--json[print a JSON object]"
   ":the collector, as in tcp\:\/\/collector\:5555:"
@@ -228,7 +228,7 @@ _shtab_zeroxide_lag_options=(
   "--key[your certificate with its secret key]:FILE:_files"
   "--server-key[the collector\'s certificate, or its public key in Z85]:FILE:_files"
   "*--group[only this group (repeatable\; default\: all groups)]:GROUP:"
-  "--max[exit with 1 if a lag is above this]:ROWS:"
+  "--max[exit with 1 if a lag is above this, or a group has missed rows]:ROWS:"
   "--json[print a JSON object]"
   ":the collector, as in tcp\:\/\/collector\:5555:"
 )

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
+from ..._lags import lag
 from .targets import Collector, Program, Watch
 
 __all__ = ["Rates"]
@@ -80,10 +81,13 @@ class Rates:
             }
             for topic in stats["topics"]
         ]
+        bounds = stats["earliest"], stats["durable"]
+        lags = {name: lag(offset, *bounds) for name, offset in stats["groups"].items()}
         groups = {
             name: {
                 "offset": offset,
-                "lag": max(stats["durable"] - offset, 0),
+                "lag": lags[name].rows,
+                "missed": lags[name].missed,
                 "rates": self._rates((*key, "group", name), at, {"offset": offset}),
             }
             for name, offset in stats["groups"].items()

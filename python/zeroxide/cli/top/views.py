@@ -149,6 +149,11 @@ def _dropped(dropped: Mapping[str, int]) -> str:
     return ", ".join(f"{number(count)} {reason}" for reason, count in parts) or "-"
 
 
+def _missed(group: Mapping[str, Any]) -> str:
+    """Rows that retention removed before the group had read them, which is rare."""
+    return f" (missed {number(group['missed'])})" if group["missed"] else ""
+
+
 def _warnings(thing: Mapping[str, Any]) -> frozenset[int]:
     """The cells with something to look at: a mark that was reached, a reconnect, a loss."""
     found = {10: thing["full_in"] + thing["full_out"], 11: thing["reconnects"]}
@@ -186,8 +191,10 @@ def _collector(collector: Mapping[str, Any], choice: Choice) -> list[Table]:
                 name,
                 number(group["offset"]),
                 number((group["rates"] or {}).get("offset")),
-                number(group["lag"]),
-            ]
+                number(group["lag"]) + _missed(group),
+            ],
+            "",
+            frozenset({3}) if group["missed"] else frozenset(),
         )
         for name, group in collector["groups"].items()
     ]
