@@ -149,7 +149,7 @@ def test_columns_of_one_name():
 def test_missing_columns():
     with pytest.raises(RpcError, match="has no column a, only A"):
         fit(pa.record_batch({"A": [1]}), schema(LongType()))
-    with pytest.raises(RpcError, match="has no column a, only none"):
+    with pytest.raises(RpcError, match="has no column a, and no others"):
         fit(pa.RecordBatch.from_arrays([], []), schema(LongType()))
 
 

@@ -1,5 +1,7 @@
 """Calls to services: the engine and the service without Spark, then both with it."""
 
+import mmap
+import struct
 import threading
 from asyncio import CancelledError
 from concurrent.futures import ThreadPoolExecutor
@@ -15,7 +17,7 @@ from pyspark.sql import functions as f
 import zeroxide as zmq
 from zeroxide.spark import RpcError, RpcTimeout, Service, rpc
 from zeroxide.spark._calls import Calls, _Request, _Service, _Work
-from zeroxide.spark._ipc import from_stream, to_stream
+from zeroxide.spark._ipc import from_stream, one_batch, to_stream
 
 LOCAL = "tcp://127.0.0.1:*"
 
@@ -331,6 +333,16 @@ def test_streams():
     assert from_stream(to_stream(batch)) == batch
     assert from_stream(to_stream(batch.slice(1))) == batch.slice(1)
     assert from_stream(to_stream(batch.slice(0, 0))).num_rows == 0
+
+
+def test_a_table_that_no_batch_holds():
+    size = 1_200_000_000
+    # Memory that is never touched does not exist.
+    parts = [None, pa.py_buffer(struct.pack("<ii", 0, size)), pa.py_buffer(mmap.mmap(-1, size))]
+    half = pa.Array.from_buffers(pa.binary(), 1, parts)
+    with pytest.raises(ValueError, match="2 rows are more than one record batch holds"):
+        one_batch(pa.table({"a": pa.chunked_array([half, half])}))
+    assert one_batch(pa.table({"a": half})).num_rows == 1
 
 
 # With Spark

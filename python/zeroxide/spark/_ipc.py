@@ -34,10 +34,19 @@ def from_stream(body: "bytes | memoryview[int]") -> "pa.RecordBatch":
 
 
 def one_batch(table: "pa.Table") -> "pa.RecordBatch":
-    """A table's rows as one batch, even if there are none."""
+    """A table's rows as one batch, even if there are none.
+
+    Raises ValueError if one batch cannot hold them.
+    """
     import pyarrow as pa
 
     batches = table.combine_chunks().to_batches()
+    if len(batches) > 1:
+        # The offsets of such a column end at 2 GiB, so pyarrow keeps several chunks.
+        raise ValueError(
+            f"{table.num_rows} rows are more than one record batch holds, as a column has more than"
+            " 2 GiB: use fewer rows, or the types large_string and large_binary"
+        )
     if batches:
         return batches[0]
     empty = [pa.array([], field.type) for field in table.schema]

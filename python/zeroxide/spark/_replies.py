@@ -40,9 +40,8 @@ def fit(batch: "pa.RecordBatch", target: "StructType") -> "pa.RecordBatch":
     names = batch.schema.names
     missing = [name for name in target.names if name not in names]
     if missing:
-        raise RpcError(
-            f"the reply has no column {', '.join(missing)}, only {', '.join(names) or 'none'}"
-        )
+        others = f"only {', '.join(names)}" if names else "and no others"
+        raise RpcError(f"the reply has no column {', '.join(missing)}, {others}")
     wanted = to_arrow(target)
     columns = []
     for field in wanted:
