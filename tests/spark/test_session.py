@@ -171,3 +171,58 @@ def test_an_error_in_a_task_names_its_cause(spark, bound, background):
     background(lambda: push.send_multipart([b"a", b"b"]))
     with pytest.raises(PySparkException, match="but framing=single expects one frame"):
         zeromq(spark, endpoint).load().collect()
+
+
+THREADS = """
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from zeroxide.pipeline import Client, Collector
+from zeroxide.spark import register, session
+
+folder = sys.argv[1]
+config = {"spark.ui.enabled": "false"}
+spark = session("threads", "local[2]", config)
+spark.sparkContext.setLogLevel("OFF")
+collector = Collector(folder + "/log")
+to = {"endpoint": collector.endpoint, "socket": "log"}
+
+
+def write(frame, topic):
+    named = frame.selectExpr("cast(id AS string) AS value").write.format("zeromq").mode("append")
+    named.options(**to, topic=topic).save()
+
+
+def write_twice(batch, number):
+    with ThreadPoolExecutor(2, initializer=register, initargs=(batch.sparkSession,)) as threads:
+        list(threads.map(lambda topic: write(batch, topic), ["a", "b"]))
+
+
+def stream(checkpoint, begin):
+    rows = spark.readStream.format("rate-micro-batch").option("rowsPerBatch", 3).load()
+    rows = rows.selectExpr("value AS id", "cast(value AS string) AS value")
+    query = begin(rows.writeStream, checkpoint).trigger(availableNow=True).start()
+    assert query.awaitTermination(60)
+
+
+def direct(writer, checkpoint):
+    return writer.format("zeromq").options(**to, checkpointLocation=checkpoint)
+
+
+def by_hand(writer, checkpoint):
+    return writer.foreachBatch(write_twice).option("checkpointLocation", checkpoint)
+
+
+with ThreadPoolExecutor(2, initializer=register, initargs=(spark,)) as threads:
+    list(threads.map(lambda topic: write(spark.range(10), topic), ["c", "d"]))
+    threads.submit(stream, folder + "/direct", direct).result()
+    threads.submit(stream, folder + "/by_hand", by_hand).result()
+with ThreadPoolExecutor(1) as threads:
+    threads.submit(lambda: write(session(config=config).range(10), "e")).result()
+print("ROWS", Client(collector.endpoint).info().latest)
+spark.stop()
+collector.close()
+"""
+
+
+def test_registered_threads_write(run_script, tmp_path):
+    assert "ROWS 39\n" in run_script(THREADS, tmp_path)

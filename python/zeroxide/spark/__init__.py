@@ -15,6 +15,7 @@ import sys
 from collections.abc import Mapping
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
+from weakref import WeakSet
 
 from .._exports import exports_only
 from ._java import JavaNotFound, ensure_java
@@ -48,6 +49,8 @@ LOOPBACK = "127.0.0.1"
 
 NEEDED = ("pyspark", "pyarrow", "pandas")
 
+_registered: "WeakSet[SparkSession]" = WeakSet()
+
 
 def session(
     name: str = "zeroxide",
@@ -58,7 +61,8 @@ def session(
 
     `ensure_java` finds a JDK of version 17 or newer. Python workers are started with the running
     interpreter unless ``PYSPARK_PYTHON`` names another. A local master (``local...``) listens on
-    the loopback address only; Spark's default would be the address of a network card.
+    the loopback address only; Spark's default would be the address of a network card. As `register`
+    does, it lets the calling thread write.
 
     Args:
         name: The name of the application, which Spark's pages show.
@@ -91,24 +95,54 @@ def session(
     builder = spark_session.builder.appName(name).master(master)
     for key, value in (settings | dict(config or {})).items():
         builder = builder.config(key, value)
-    return builder.getOrCreate()
+    spark = builder.getOrCreate()
+    _let_thread_write(spark)
+    return spark
 
 
 def register(spark: "SparkSession") -> None:
-    """Makes ``format("zeromq")`` known to a session.
+    """Makes ``format("zeromq")`` known to a session, and lets the calling thread write with it.
 
-    Only needed where the module `pyspark_zeromq` is not on the driver's path: Spark finds
-    it there by its name.
+    It is needed in two cases:
+
+    * The module `pyspark_zeromq` is not on the driver's path, where Spark finds it by its name.
+      One call for each session is enough.
+    * A thread writes that did not make the session, such as one of a pool. Spark looks for the
+      format of a write in the active session of the thread, and only the thread that made a
+      session has one. Call this once in each such thread.
 
     Args:
         spark: The session.
 
+    Example:
+        from concurrent.futures import ThreadPoolExecutor
+
+        pool = ThreadPoolExecutor(4, initializer=register, initargs=(spark,))
+
     Source:
-        Spark's ``DataSourceRegistration.register``
+        Spark's ``DataSourceRegistration.register`` and ``SparkSession.setActiveSession``
     """
     from .source import ZeroMQDataSource
 
-    spark.dataSource.register(ZeroMQDataSource)
+    # Spark warns whenever a registration replaces another.
+    if spark not in _registered:
+        spark.dataSource.register(ZeroMQDataSource)
+        _registered.add(spark)
+    _let_thread_write(spark)
+
+
+def _let_thread_write(spark: "SparkSession") -> None:
+    """Makes a session the active one of the thread, where Spark looks for the format of a write."""
+    # With Spark Connect, the JVM is the server's, which looks in the session of the client.
+    jvm = getattr(spark, "_jvm", None)
+    if jvm is None:
+        return
+    from py4j.java_gateway import JavaClass
+
+    sessions = getattr(jvm, "org.apache.spark.sql.classic.SparkSession")
+    # It is a package if a Spark of another build lacks the class.
+    if isinstance(sessions, JavaClass):
+        sessions.setActiveSession(spark._jsparkSession)
 
 
 def _pyspark_session() -> "type[SparkSession]":
