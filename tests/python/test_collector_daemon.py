@@ -434,6 +434,8 @@ def test_systemd_is_notified(directory):
         (["--dir", "{}", "--bind", "tcp://*:*"], 1, "--key and --allow"),
         (["--dir", "{}", "--pull", "tcp://*:*"], 1, "--open-to-network"),
         (["--dir", "{}", "--http", "0.0.0.0:*"], 1, "--http-token"),
+        (["--dir", "{}", "--archive", "s4://bucket"], 2, "--archive: an archive is a folder"),
+        (["--dir", "{}", "--archive", "{}/../log"], 2, "--archive: the archive"),
     ],
 )
 def test_mistakes(directory, arguments, status, text):

@@ -492,6 +492,22 @@ def test_a_collector_starts_while_its_archive_is_unavailable(tmp_path, monkeypat
         Collector(tmp_path / "log", archive="s4://bucket")
 
 
+@pytest.mark.parametrize("address", ["{}/log", "{}/log/../log", "{}/link", "file://{}/log"])
+def test_an_archive_is_not_the_folder_of_the_log(tmp_path, address):
+    """Retention deletes what was archived, and there it would be the only copy."""
+    from zeroxide.pipeline import Archiver, Collector, archive_segments
+
+    archive = address.format(tmp_path)
+    os.symlink(tmp_path / "log", tmp_path / "link")
+    for _ in range(2):
+        with pytest.raises(ValueError, match="is the folder of the log itself"):
+            Collector(tmp_path / "log", archive=archive)
+    with pytest.raises(ValueError, match="is the folder of the log itself"):
+        Archiver(tmp_path / "log", archive)
+    with pytest.raises(ValueError, match="is the folder of the log itself"):
+        archive_segments(tmp_path / "log", subtree(tmp_path), "log")
+
+
 def test_an_archive_refuses_rows_of_another_history(tmp_path):
     from zeroxide.pipeline import Archiver, Collector, CollectorError
 

@@ -62,6 +62,7 @@ def run(options: argparse.Namespace) -> int:
     """Serves until SIGINT or SIGTERM; 1 when the collector has failed."""
     settle(options, os.environ)
     write_lines(_log, options.log_format, options.log_level)
+    _check_archive(options)
     stop = threading.Event()
     with _handled(stop) as reloads:
         allow, secret_key = _security(options)
@@ -135,6 +136,17 @@ def _handled(stop: threading.Event) -> Iterator[threading.Event]:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+
+
+def _check_archive(options: argparse.Namespace) -> None:
+    if options.archive is None:
+        return
+    from ..pipeline._archive import check_address
+
+    try:
+        check_address(options.dir, options.archive)
+    except ValueError as error:
+        options.fail(f"--archive: {error}")
 
 
 def _security(options: argparse.Namespace) -> "tuple[AllowList | None, bytes | None]":

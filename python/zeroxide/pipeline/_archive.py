@@ -15,6 +15,7 @@ import os
 import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING
+from urllib.parse import unquote
 
 from .._optional import needed_by
 from ._errors import CollectorError
@@ -25,7 +26,7 @@ from ._segments import INDEX, SEGMENT, Segment
 if TYPE_CHECKING:
     from pyarrow.fs import FileSystem
 
-__all__ = ["Archiver", "archive_segments"]
+__all__ = ["Archiver", "archive_segments", "check_address"]
 
 CHUNK = 8 << 20
 
@@ -62,12 +63,14 @@ def archive_segments(
 
     Raises:
         CollectorError: If the archive is of another log.
+        ValueError: If the archive is the folder of the log itself.
     """
     with needed_by("archive_segments", extra="arrow"):
         from pyarrow.fs import FileSelector, LocalFileSystem
 
     synced = set() if synced is None else synced
     if (local := _local(filesystem, path)) is not None:
+        _check_other_folder(directory, local)
         # The same mode as for the log itself. To let other users read the archive, create its folder for them.
         _make_folder(local, 0o700)
     filesystem.create_dir(path, recursive=True)
@@ -94,6 +97,20 @@ def archive_segments(
         _sync_folder(filesystem, path)
         synced.update((path, *copied))
     return copied
+
+
+def _check_other_folder(directory: str | os.PathLike[str], archive: str) -> None:
+    """Refuses to archive a log in its own folder: retention would take the only copy for a second one."""
+    try:
+        is_same = os.path.samefile(directory, archive)
+    except OSError:
+        # One of them does not exist yet, or its file system is unavailable.
+        is_same = os.path.realpath(directory) == os.path.realpath(archive)
+    if is_same:
+        raise ValueError(
+            f"the archive {archive} is the folder of the log itself, where retention deletes"
+            " segments: archive it in another folder, if possible on another disk"
+        )
 
 
 def _make_folder(path: str, mode: int) -> None:
@@ -241,13 +258,19 @@ def _fsync(path: str) -> None:
         os.close(descriptor)
 
 
-def _check_scheme(address: str) -> None:
-    scheme, separator, _ = address.partition("://")
+def check_address(directory: str | os.PathLike[str], address: str) -> None:
+    """Raises `ValueError` for an address that no log in this folder can be archived at."""
+    scheme, separator, rest = address.partition("://")
     if separator and scheme.partition("+")[0] not in SCHEMES:
         raise ValueError(
             f"an archive is a folder, or a URL that pyarrow knows"
             f" ({', '.join(sorted(SCHEMES))}), not {address!r}"
         )
+    # Later, it would only be reported as an archive that is unavailable.
+    if not separator:
+        _check_other_folder(directory, address)
+    elif scheme == "file":
+        _check_other_folder(directory, unquote(rest))
 
 
 class Archiver:
@@ -266,7 +289,7 @@ class Archiver:
             archived, at the start and whenever it grows.
 
     Raises:
-        ValueError: If the URL is of an unknown kind.
+        ValueError: If the URL is of an unknown kind, or the archive is the folder itself.
     """
 
     @renamed(every="every_s")
@@ -278,7 +301,7 @@ class Archiver:
         every_s: float = 10.0,
         on_progress: Callable[[int], None] | None = None,
     ) -> None:
-        _check_scheme(address)
+        check_address(directory, address)
         self.directory = directory
         self.address = address
         self.every_s = every_s

@@ -95,7 +95,7 @@ class Collector(_native.Collector, Closing):
         allow: The public keys of those who may connect: a folder of certificates, keys, a
             mapping of keys to names, or an `AllowList`; see `zeroxide.Socket.secure_server`.
         archive: A folder or URL such as ``s3://bucket/ticks``, to which segments are copied
-            once they are full, and all of them at the end.
+            once they are full, and all of them at the end. Not `directory` itself.
         open_to_network: Lets every client that reaches the address write and read.
         roles: The roles of each key, by the name of its certificate or by the public key; ``*``
             stands for all others: some of ``produce``, ``fetch``, ``commit``,
