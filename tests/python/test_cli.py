@@ -131,6 +131,30 @@ def test_mistakes_in_the_environment_name_the_variable(run, monkeypatch):
     assert "ZEROXIDE_COLLECTOR_FLUSH_MS: expected a number of milliseconds" in text
 
 
+def test_unknown_variables_are_mistakes(run, monkeypatch):
+    # Those of services in Kubernetes, and empty ones, are not.
+    for name in (
+        "PORT",
+        "PORT_5555_TCP",
+        "PORT_5555_TCP_ADDR",
+        "SERVICE_HOST",
+        "SERVICE_PORT_HTTP",
+        "HTTP_SERVICE_HOST",
+        "HTTP_PORT_8080_TCP_PROTO",
+    ):
+        monkeypatch.setenv(f"ZEROXIDE_COLLECTOR_{name}", "tcp://10.0.0.1:5555")
+    monkeypatch.setenv("ZEROXIDE_COLLECTOR_EMPTY", "")
+    monkeypatch.setenv("ZEROXIDE_COLLECTOR_SECRET_KEY", "x" * 40)
+    text = run("collector", "--dir", "x", status=2)
+    assert "--key requires --allow" in text
+    monkeypatch.setenv("ZEROXIDE_COLLECTOR_RETENTION_BYTE", "1G")
+    text = run("collector", "--dir", "x", status=2)
+    assert (
+        "ZEROXIDE_COLLECTOR_RETENTION_BYTE: there is no option 'RETENTION_BYTE'; did you mean 'RETENTION_BYTES'?"
+        in text
+    )
+
+
 def test_failures_are_one_line(run):
     text = run("proxy", "pubsub", "--front", "tcp://nowhere", "--back", "tcp://*:*", status=1)
     assert text.startswith("zeroxide: ") and "tcp://nowhere" in text

@@ -1,15 +1,22 @@
 """The options of ``zeroxide collector``, on the command line and in the environment."""
 
 import argparse
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from .._arguments import Choice, above, address, file, flag, folder, size
+from .._hints import did_you_mean
 
 __all__ = ["SECRET_KEY", "add_arguments", "settle"]
 
 PREFIX = "ZEROXIDE_COLLECTOR_"
+
+# Kubernetes sets such variables in every container if a service is called zeroxide-collector, or zeroxide-collector-http.
+_OF_SERVICES = re.compile(
+    r"(\w+_)?(SERVICE_HOST|SERVICE_PORT(_\w+)?|PORT(_\d+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)?)"
+)
 
 
 @dataclass(frozen=True)
@@ -256,7 +263,12 @@ def _shown(option: _Option) -> str:
 
 
 def settle(options: argparse.Namespace, environment: Mapping[str, str]) -> None:
-    """Fills in missing options from the environment, or else with the defaults."""
+    """Fills in missing options from the environment, or else with the defaults.
+
+    An unknown variable is a mistake, as an unknown option is: the option that was meant would
+    have no effect.
+    """
+    _check_variables(options, environment)
     for option in (option for group in _GROUPS.values() for option in group):
         if getattr(options, option.name) is not None:
             continue
@@ -273,3 +285,16 @@ def settle(options: argparse.Namespace, environment: Mapping[str, str]) -> None:
         setattr(options, option.name, value)
     if not options.dir:
         options.fail(f"--dir is required: the folder of the log (or set {PREFIX}DIR)")
+
+
+def _check_variables(options: argparse.Namespace, environment: Mapping[str, str]) -> None:
+    known = {option.variable for group in _GROUPS.values() for option in group} | {SECRET_KEY}
+    for variable, text in environment.items():
+        if not variable.startswith(PREFIX) or variable in known or not text.strip():
+            continue
+        name = variable.removeprefix(PREFIX)
+        if _OF_SERVICES.fullmatch(name):
+            continue
+        # Without the prefix, which makes all of them similar.
+        hint = did_you_mean(name, (one.removeprefix(PREFIX) for one in known))
+        options.fail(f"{variable}: there is no option {name!r}{hint}")
