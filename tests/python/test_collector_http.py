@@ -493,3 +493,17 @@ def test_noise_does_not_affect_other_clients(served):
         with contextlib.suppress(OSError):
             served.say(os.urandom(2000) + b"\r\n\r\n")
     assert served.ask("GET", "/health")[0] == 200
+
+
+def test_connections_that_end_with_the_server_are_no_errors(directory, caplog):
+    with Served(directory) as served, contextlib.ExitStack() as clients:
+        for request in (
+            b"GET /live HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n",
+            b"GET /",
+        ):
+            client = clients.enter_context(served.connect())
+            client.sendall(request)
+        eventually(lambda: len(served.server._connections) == 2)
+        eventually(lambda: served.server._counts["http_requests"] == 1)
+        served.server.close()
+    assert not [record for record in caplog.records if record.name == "asyncio"]

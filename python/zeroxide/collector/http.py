@@ -122,6 +122,8 @@ class HttpServer:
         self._token = None if token is None else b"Bearer " + token.encode()
         self._hosts = {"localhost", address[0].lower(), *(host.lower() for host in hosts)}
         self._connections: set[Connection] = set()
+        # The loop itself holds tasks weakly.
+        self._tasks: set[asyncio.Task[None]] = set()
         self._appending = 0
         self._bodies = 0
         self._answers = 0
@@ -199,7 +201,15 @@ class HttpServer:
         for connection in list(self._connections):
             connection.abort()
 
-    async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        # If this was a coroutine, asyncio would print a traceback for each one that is cancelled at the end.
+        task = asyncio.get_running_loop().create_task(self._serve_client(reader, writer))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _serve_client(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> None:
         connection = Connection(self, reader, writer)
         if len(self._connections) >= _CONNECTIONS:
             self._make_room()
