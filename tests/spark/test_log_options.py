@@ -83,6 +83,7 @@ def test_embedded():
     assert read.embedded.bind == "tcp://*:5555"
     assert read.embedded.retention_bytes == 5
     assert parse(EMBEDDED | {"collector.retentionHours": "0.5"}).embedded.retention_hours == 0.5
+    assert parse(EMBEDDED | {"endpoint": str(["tcp://*:5555"])}).embedded.bind == "tcp://*:5555"
 
 
 def test_a_folder_needs_no_endpoint():

@@ -37,6 +37,24 @@ def test_lists():
     assert read.framing == "topic-first"
 
 
+@pytest.mark.parametrize(
+    ("given", "prefixes"),
+    [
+        (str(["a", "b"]), ("a", "b")),  # as Spark turns lists into text
+        (str(("it's", "b, c")), ("it's", "b, c")),
+        ('["a", "\\ud83d\\ude00"]', ("a", "\N{GRINNING FACE}")),
+        (' ["[a]"] ', ("[a]",)),
+        (str([""]), ("",)),
+        ("[a,(b", ("[a", "(b")),
+    ],
+)
+def test_lists_of_python_and_json(given, prefixes):
+    options = {"endpoint": str(["tcp://a:1", "tcp://b:2"]), "socket": "sub", "subscribe": given}
+    read = ReadOptions.parse(options)
+    assert read.attachment.endpoints == ("tcp://a:1", "tcp://b:2")
+    assert read.subscribe == prefixes
+
+
 def test_sub_without_prefixes_subscribes_to_everything():
     assert ReadOptions.parse(ENDPOINT | {"socket": "sub"}).subscribe == ("",)
 
@@ -63,6 +81,11 @@ def test_options_that_spark_adds_are_ignored():
         (ENDPOINT | {"includeFrames": "yes"}, "true or false"),
         (ENDPOINT | {"socket": "push"}, "reading has: pull, sub"),
         (ENDPOINT | {"subscribe": "a"}, "needs socket=sub"),
+        (ENDPOINT | {"socket": "sub", "subscribe": "[a, b]"}, "should be 'a,b' or a list of texts"),
+        (ENDPOINT | {"socket": "sub", "subscribe": "[b'a']"}, "should be 'a,b' or a list of texts"),
+        (ENDPOINT | {"socket": "sub", "subscribe": "{'a'}"}, "should be 'a,b' or a list of texts"),
+        (ENDPOINT | {"socket": "sub", "subscribe": "[" * 9999 + "]"}, "a list of texts"),
+        (ENDPOINT | {"socket": "sub", "subscribe": "[]"}, "'subscribe' is an empty list"),
         (ENDPOINT | {"includeHeaders": "true"}, "needs framing=envelope"),
         (ENDPOINT | {"mode": "log"}, "'mode' is 'log' but reading has: live"),
         (ENDPOINT | {"startingOffsets": "earliest"}, "is for reading with mode=log"),

@@ -341,7 +341,7 @@ class _LogGiven(_Given):
             )
         found = Embedded(
             directory=names[0] if names else "",
-            bind=self.peek("endpoint") or "",
+            bind=next(iter(self.names("endpoint")), ""),
             advertise=self.text("collector.advertise"),
             retention_bytes=self.number("collector.retentionBytes", None, least=1),
             retention_hours=self.hours("collector.retentionHours"),

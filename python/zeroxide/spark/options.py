@@ -2,6 +2,7 @@
 
 Names are matched without regard to case, because Spark lower-cases some of them. A name
 that is not known is an error: a mistyped option would otherwise do nothing, silently.
+A comma-separated list may also be a list of Python or JSON, ``["a", "b"]``; its texts may have commas.
 
 Both ways
     ``endpoint``        required; where to connect or bind, a comma-separated list
@@ -60,7 +61,10 @@ their rows there, and the driver's commit makes them readable, all at once and o
     ``zmq.curve_*``     ``serverkey``, ``publickey`` and ``secretkey``
 """
 
+import json
+from ast import literal_eval
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Literal, TypeVar, cast, overload
 
@@ -431,8 +435,18 @@ class _Given:
         return self._read(name, f"a whole number of at least {least}", read, default=default)
 
     def names(self, name: str) -> tuple[str, ...]:
-        parts = (self.text(name) or "").split(",")
-        return tuple(part.strip() for part in parts if part.strip())
+        text = (self.text(name) or "").strip()
+        listed = _listed(text)
+        if listed is None:
+            # Spark makes text of everything, so these may be brackets around values of another kind.
+            if text and (text[0] + text[-1]) in ("[]", "()", "{}"):
+                raise ValueError(
+                    f"option {name!r} is {text!r}; it should be 'a,b' or a list of texts, ['a', 'b']"
+                )
+            listed = [part.strip() for part in text.split(",")]
+        elif not listed:
+            raise ValueError(f"option {name!r} is an empty list; to have the default, leave it out")
+        return tuple(filter(None, listed))
 
     def attachment(self) -> Attachment:
         endpoints = self.addresses()
@@ -510,6 +524,19 @@ def _check_number(name: str, option: SocketOption, text: str) -> None:
         int(text)
     except ValueError:
         raise ValueError(f"option {name!r} is {text!r}; it should be a whole number") from None
+
+
+def _listed(text: str) -> list[str] | None:
+    """The texts of a list in JSON, or of one that pyspark has turned into text; None for other text."""
+    if not text.startswith(("[", "(")):
+        return None
+    for read in (json.loads, literal_eval):
+        # Deep nesting has errors of its own.
+        with suppress(ValueError, SyntaxError, RecursionError, MemoryError):
+            values = read(text)
+            if isinstance(values, (list, tuple)) and all(isinstance(one, str) for one in values):
+                return list(values)
+    return None
 
 
 def _truth(text: str) -> bool:
