@@ -1,6 +1,7 @@
 """Reading a log from its files, which gives the same rows as the collector; archives."""
 
 import errno
+import json
 import os
 import shutil
 import subprocess
@@ -330,6 +331,32 @@ def test_an_archive_outlives_the_disk(written, folder, tmp_path):
     _make_log(other)
     with pytest.raises(CollectorError, match="is of one log"):
         archive_segments(other, filesystem, "archive")
+
+
+@pytest.mark.parametrize("has_checksum", [True, False])
+def test_a_flipped_bit_in_the_index_of_an_archive(tmp_path, has_checksum):
+    """An index of older versions has no checksum."""
+    from zeroxide.pipeline import Archiver, Collector, FilesLog
+
+    with Collector(tmp_path / "log", segment_bytes=15_000) as collector:
+        for first in range(0, 600, 100):
+            collector.append(rows(100, first))
+    Archiver(tmp_path / "log", str(tmp_path / "archive")).close()
+    for index in sorted((tmp_path / "archive").glob("*.index")):
+        fields = json.loads(index.read_text())
+        if not has_checksum:
+            fields.pop("crc32", None)
+        index.write_text(json.dumps(fields))
+    whole = index.read_bytes()
+    for position in range(len(whole)):
+        for bit in range(8):
+            damaged = bytearray(whole)
+            damaged[position] ^= 1 << bit
+            index.write_bytes(damaged)
+            with FilesLog(tmp_path / "archive") as log:
+                assert log.info().latest == 600, damaged
+                offsets = [offset for b in log.fetch(0, 600) for offset in b["offset"].to_pylist()]
+                assert offsets == list(range(600)), damaged
 
 
 def _make_log(folder):

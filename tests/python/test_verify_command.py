@@ -120,6 +120,25 @@ def test_a_truncated_segment(folder, which):
     assert facts["lost_rows"] == 2 and facts["rows"] == 38
 
 
+@pytest.mark.parametrize("how", ["torn", "flipped", "flipped without a checksum"])
+@pytest.mark.parametrize("which", [0, -1])
+def test_a_damaged_index_of_an_archive(folder, tmp_path, which, how):
+    pipeline.Archiver(folder, str(tmp_path / "archive")).close()
+    assert verify(tmp_path / "archive", 0)["whole"]
+    file = sorted((tmp_path / "archive").glob("*.index"))[which]
+    fields = json.loads(file.read_text())
+    fields["end"] ^= 1
+    if how != "flipped":
+        fields.pop("crc32", None)
+    file.write_text("" if how == "torn" else json.dumps(fields))
+    facts = verify(tmp_path / "archive", 1)
+    assert facts["rows"] == facts["latest"] == 40 and facts["lost_rows"] == 0
+    text = run("verify", tmp_path / "archive", status=1)[0].decode()
+    assert f"{file.stem}.zlog: its index is damaged: delete {file.name}, which" in text
+    file.unlink()
+    assert verify(tmp_path / "archive", 0)["whole"]
+
+
 def test_a_lost_segment(folder):
     file = segments(folder)[1]
     end = int(segments(folder)[2].stem)

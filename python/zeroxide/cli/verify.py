@@ -1,10 +1,10 @@
 """Reads a whole log from its files, without a collector, and reports damage.
 
-It compares both checksums of every batch of rows, and finds missing files, truncated files and
-files of another log. It changes nothing, and a collector may be running: rows that are not on its
-disk yet are not checked. An archive can be verified, too. This command needs pyarrow.
+It compares both checksums of every batch of rows, and finds missing files, truncated files, files
+of another log, and damaged indexes of an archive. It changes nothing, and a collector may be running:
+rows that are not on its disk yet are not checked. This command needs pyarrow.
 
-exit codes: 0 every row can be read, 1 some cannot, or there is no log
+exit codes: 0 no damage, 1 some, or there is no log
 
 examples:
   zeroxide verify /var/lib/zeroxide
@@ -76,6 +76,5 @@ def _print_segment(state: SegmentState, verbose: bool) -> None:
         print(f"{state.name}  offsets {state.first} to {state.end}, {state.size} bytes")
     for damage in state.damage:
         where = "" if damage.position is None else f" at byte {damage.position}"
-        lost = damage.end > damage.first
-        rows = f"offsets {damage.first} to {damage.end}" if lost else "no rows"
-        print(f"{state.name}{where}: {rows} cannot be read: {damage.what}")
+        rows = f"offsets {damage.first} to {damage.end} cannot be read: "
+        print(f"{state.name}{where}: {rows if damage.end > damage.first else ''}{damage.what}")

@@ -6,6 +6,7 @@ from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
+from zlib import crc32
 
 from .. import _native
 from ._errors import CollectorError
@@ -17,6 +18,9 @@ __all__ = ["HEADER", "INDEX", "SEGMENT", "Frame", "Index", "Segment"]
 
 SEGMENT = ".zlog"
 INDEX = ".index"
+
+# The field of an index with the CRC-32 of the others.
+CHECKSUM = "crc32"
 
 # The size of the fixed part of a segment's header, which has the log's id.
 BEGINNING = 48
@@ -71,7 +75,33 @@ class Index:
 
     def to_json(self) -> str:
         """The form that is stored next to the segment."""
-        return json.dumps(self.__dict__)
+        return json.dumps({**self.__dict__, CHECKSUM: _checksum(self.__dict__)})
+
+    @classmethod
+    def from_json(cls, text: bytes) -> "tuple[Index, bool]":
+        """Reads the stored form, and returns whether it had a checksum: that of older versions has none.
+
+        Raises:
+            ValueError: It is damaged.
+        """
+        try:
+            fields = json.loads(text)
+            checksum = fields.pop(CHECKSUM, None)
+            if checksum not in (None, _checksum(fields)):
+                raise ValueError("the checksum is another one")
+            marks = [(position, offset, latest) for position, offset, latest in fields["marks"]]
+            index = cls(**{**fields, "marks": marks})
+        except (TypeError, KeyError, AttributeError, RecursionError) as error:
+            raise ValueError(str(error)) from None
+        numbers = [index.start, index.end, index.position, index.durable, index.latest or 0]
+        numbers += [number for mark in marks for number in mark[:2]]
+        if not all(isinstance(number, int) for number in numbers):
+            raise ValueError("a number is missing")
+        return index, checksum is not None
+
+
+def _checksum(fields: dict[str, Any]) -> int:
+    return crc32(json.dumps(fields).encode())
 
 
 class Segment:
@@ -100,6 +130,8 @@ class Segment:
         self._file: Any = None
         self._window = (0, b"")
         self._index: Index | None = None
+        # Whether the index next to it is used.
+        self.trusts_index: bool = True
 
     def _stat(self) -> tuple[int | None, int]:
         """The number of a local file, and the time of its last change."""
@@ -164,7 +196,8 @@ class Segment:
     def index(self) -> Index:
         """Positions in it, up to the last complete frame."""
         if self._index is None:
-            self._index = self._kept() or Index(start := self.beginning()[2], self.first, start)
+            kept = self._kept() if self.trusts_index else None
+            self._index = kept or Index(start := self.beginning()[2], self.first, start)
         for frame in self.walk(self._index.position, self._index.end):
             self._index.add(frame)
         return self._index
@@ -227,16 +260,48 @@ class Segment:
         return _native.log_next(self.read, position, offset, self.size, end)
 
     def _kept(self) -> Index | None:
-        """The index next to an archived segment."""
+        """The index next to an archived segment, if it can be trusted: it only saves time."""
+        try:
+            found = self.stored_index()
+        except ValueError:
+            return None
+        if found is None:
+            return None
+        if self.is_local and self._head is None:
+            self._head = self._read_head()
+        index, has_checksum = found
+        return index if has_checksum else self._up_to_last_mark(index)
+
+    def stored_index(self) -> tuple[Index, bool] | None:
+        """The index next to an archived segment, and whether it has a checksum; None if there is none.
+
+        Raises:
+            ValueError: It is damaged.
+        """
         path = self.path.removesuffix(SEGMENT) + INDEX
         if self.is_local and not os.path.exists(path):
             return None
         try:
             with self.filesystem.open_input_stream(path) as file:
-                kept = json.loads(file.read())
-            index = Index(**{**kept, "marks": [tuple(mark) for mark in kept["marks"]]})
-        except (OSError, ValueError, TypeError, KeyError):
-            return None  # it only saves time
-        if self.is_local and self._head is None:
-            self._head = self._read_head()
-        return index if index.position <= self.size else None
+                text = file.read()
+        except OSError:
+            return None
+        found = Index.from_json(text)
+        # That of a longer segment is there before the segment.
+        return found if found[0].position <= self.size else None
+
+    def _up_to_last_mark(self, index: Index) -> Index | None:
+        """An index without a checksum, whose end may be wrong: what follows its last mark is scanned again."""
+        if not index.marks:
+            return None
+        position, offset, latest = index.marks.pop()
+        if not 0 <= position < self.size:
+            return None
+        try:
+            peeked = _native.log_peek(self.read(position, HEADER, self._ahead), 0)
+        except ValueError:
+            return None
+        if peeked is None or peeked[1] != offset:
+            return None
+        index.position, index.end, index.latest, index.durable = position, offset, latest, 0
+        return index

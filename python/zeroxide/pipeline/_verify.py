@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 
 from ._errors import CollectorError, Refused
 from ._files import FilesLog
-from ._segments import Segment
+from ._segments import INDEX, SEGMENT, Segment
 
 __all__ = ["Damage", "SegmentState", "verify"]
 
@@ -60,6 +60,8 @@ class _Checker(FilesLog):
     def states(self) -> list[SegmentState]:
         """Reads everything."""
         segments = self._segments()
+        for segment in segments:
+            segment.trusts_index = False
         ids = list(map(_beginning, segments))
         known = [id for id in ids if isinstance(id, str)]
         last = segments[-1]
@@ -80,6 +82,10 @@ class _Checker(FilesLog):
                 state.damage.append(Damage(None, segment.first, end, what))
             else:
                 self._read(segment, state, is_last=segment is last)
+                if _is_index_damaged(segment, is_whole=not state.damage):
+                    file = name.removesuffix(SEGMENT) + INDEX
+                    what = f"its index is damaged: delete {file}, which only saves time"
+                    state.damage.append(Damage(None, end, end, what))
                 segment.close()
         return states
 
@@ -100,6 +106,18 @@ class _Checker(FilesLog):
         elif rest:
             what = f"{rest} bytes after the last row belong to no row"
             self.found.append(Damage(segment.size - rest, end, end, what))
+
+
+def _is_index_damaged(segment: Segment, *, is_whole: bool) -> bool:
+    """Returns whether readers of an archive have to scan this segment, or would miss its last rows."""
+    try:
+        found = segment.stored_index()
+    except ValueError:
+        return True
+    if found is None or not is_whole:
+        return False  # there is none, or the segment was damaged after the index was made
+    index = segment.index()
+    return found[0].position == index.position and found[0].end != index.end
 
 
 def _end_of_rows(segment: Segment, offset: int) -> int:
