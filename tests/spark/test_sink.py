@@ -16,6 +16,7 @@ from pyspark.sql.types import (
 )
 
 import zeroxide as zmq
+from zeroxide.pipeline import Collector
 from zeroxide.spark._schema import spark_schema
 from zeroxide.spark._sink import Sent
 from zeroxide.spark._writers import to_record_batches
@@ -105,6 +106,20 @@ def test_pub_counts_peers_and_not_subscriptions(bound, receive):
     for messages, done in got:
         done.join()
         assert messages == [[b"a", b"v"]]
+
+
+@pytest.mark.parametrize("socket", ["push", "pub"])
+def test_a_log_that_is_not_named_as_one(tmp_path, socket):
+    with Collector(tmp_path / "log") as collector:
+        for timeout_ms in (500, 5_000, 50_000):  # a busy machine may need longer to connect
+            impatient = writer(collector.endpoint, socket=socket, flushTimeoutMs=str(timeout_ms))
+            with pytest.raises(TimeoutError, match="0 of 1 peers") as error:
+                impatient.write(iter([batch(value=["v"])]))
+            if "cannot talk" in str(error.value):
+                break
+    said = str(error.value)
+    assert f"were at {collector.endpoint} (connecting" in said
+    assert said.endswith("sent: to write to a collector's log, set option 'socket' to 'log'")
 
 
 def test_bound_pub(context, receive, tmp_path):

@@ -36,6 +36,9 @@ log: logging.Logger = logging.getLogger(__name__)
 # The interval of checks for the peers.
 LOOK_S = 0.005
 
+# The socket of a collector, in the reason why one of another type cannot connect.
+COLLECTORS = '"ROUTER"'
+
 
 @dataclass
 class Sent(WriterCommitMessage):
@@ -181,10 +184,13 @@ def _wait_for_peers(socket: zmq.Socket, options: WriteOptions) -> None:
         if there >= options.wait_peers:
             return
         if time.monotonic() >= deadline:
+            # Its endpoints, and why those that failed did.
+            state = repr(socket).partition(": ")[2].removesuffix(">")
+            hint = ": to write to a collector's log, set option 'socket' to 'log'"
             raise TimeoutError(
-                f"{there} of {options.wait_peers} peers (option 'waitPeers') were at"
-                f" {', '.join(options.attachment.endpoints)} after {options.flush_timeout_ms} ms"
-                " (option 'flushTimeoutMs'); nothing was sent"
+                f"{there} of {options.wait_peers} peers (option 'waitPeers') were at {state}"
+                f" after {options.flush_timeout_ms} ms (option 'flushTimeoutMs'); nothing was"
+                f" sent{hint if COLLECTORS in state else ''}"
             )
         time.sleep(LOOK_S)
 
