@@ -109,8 +109,24 @@ impl<'a> Sources<'a> {
     fn of(table: &'a RecordBatch) -> Result<Sources<'a>, BatchError> {
         let (mut value, mut key, mut topic) = (None, None, None);
         let (mut timestamp, mut headers) = (None, None);
-        for (field, array) in table.schema_ref().fields().iter().zip(table.columns()) {
-            let wrong = |expected| wrong(field.name(), array.data_type(), expected);
+        let fields = table.schema_ref().fields();
+        for (at, (field, array)) in fields.iter().zip(table.columns()).enumerate() {
+            let wrong = |expected| {
+                // Their rows may be far larger than the table, so they are not decoded here.
+                let is_coded = matches!(array.data_type(), DataType::Dictionary(..));
+                let coded = "text or bytes: cast it from a dictionary (categorical) first";
+                wrong(
+                    field.name(),
+                    array.data_type(),
+                    if is_coded { coded } else { expected },
+                )
+            };
+            if fields[..at]
+                .iter()
+                .any(|other| other.name() == field.name())
+            {
+                return Err(wrong("there may be one column of each name"));
+            }
             let bytes = || Bytes::of(array).ok_or_else(|| wrong("bytes or text"));
             match field.name().as_str() {
                 "value" => value = Some(bytes()?),
@@ -120,8 +136,12 @@ impl<'a> Sources<'a> {
                     timestamp = Some(Times::of(array).ok_or_else(|| wrong("a timestamp"))?)
                 }
                 "headers" => {
-                    let expected = "a list of structs of text and bytes";
+                    let expected = "a list (not a large one) of structs of text and bytes";
                     headers = Headers::of(array).ok_or_else(|| wrong(expected))?;
+                }
+                name if name.starts_with("__index_level_") => {
+                    let expected = "the index of pandas is no column: use reset_index(drop=True)";
+                    return Err(wrong(expected));
                 }
                 _ => return Err(wrong("there are value, key, topic, timestamp and headers")),
             }

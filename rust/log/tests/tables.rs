@@ -13,7 +13,7 @@ use arrow_array::{
 };
 use bytes::Bytes;
 use proptest::prelude::*;
-use zeroxide_log::Table;
+use zeroxide_log::{Batch, Table};
 
 /// A column of every shape that metadata has a word for.
 fn table() -> Table {
@@ -110,6 +110,49 @@ fn a_schema_that_arrow_cannot_make_a_column_of_is_refused() {
     assert_eq!(empty.num_rows(), 0);
     let error = encoded(DataType::Utf8).unwrap_err().to_string();
     assert!(error.contains("run ends that are not integers"), "{error}");
+}
+
+#[test]
+fn columns_that_would_be_lost_or_do_not_fit_are_refused_with_advice() {
+    use arrow_schema::{Field, Schema};
+    let refusal = |columns: Vec<(&str, ArrayRef)>| {
+        let field = |(name, array): &(&str, ArrayRef)| {
+            Arc::new(Field::new(*name, array.data_type().clone(), true))
+        };
+        let fields: Vec<_> = columns.iter().map(field).collect();
+        let arrays = columns.into_iter().map(|(_, array)| array).collect();
+        let table = RecordBatch::try_new(Arc::new(Schema::new(fields)), arrays).unwrap();
+        let refused = Batch::from_record_batch(&table).err();
+        refused.map(|error| error.to_string()).unwrap_or_default()
+    };
+    let text = || Arc::new(StringArray::from(vec!["x"])) as ArrayRef;
+    let number = || Arc::new(Int64Array::from(vec![1])) as ArrayRef;
+    let mut words = StringDictionaryBuilder::<Int32Type>::new();
+    words.append_value("a");
+    let words = Arc::new(words.finish()) as ArrayRef;
+    assert_eq!(refusal(vec![("value", text())]), "");
+    for (columns, said) in [
+        (
+            vec![("value", text()), ("value", text())],
+            "one column of each name",
+        ),
+        (
+            vec![("value", text()), ("price", number())],
+            "there are value, key",
+        ),
+        (
+            vec![("value", text()), ("__index_level_0__", number())],
+            "reset_index",
+        ),
+        (
+            vec![("value", text()), ("topic", words)],
+            "cast it from a dictionary",
+        ),
+        (vec![("topic", text())], "it must be there"),
+    ] {
+        let refusal = refusal(columns);
+        assert!(refusal.contains(said), "{refusal}");
+    }
 }
 
 /// The panics of this thread, caught or not. Other tests may have caught ones at the same time.
