@@ -11,7 +11,7 @@ class Lag(NamedTuple):
     rows: int
     """Those in the log."""
     missed: int
-    """Those that the log no longer has: retention removed them before the group had read them."""
+    """Those that were no longer in the log when the group could have read them, mostly because of retention."""
 
 
 def lag(offset: int, earliest: int, latest: int) -> Lag:

@@ -153,6 +153,10 @@ def test_unknown_variables_are_mistakes(run, monkeypatch):
         "ZEROXIDE_COLLECTOR_RETENTION_BYTE: there is no option 'RETENTION_BYTE'; did you mean 'RETENTION_BYTES'?"
         in text
     )
+    monkeypatch.delenv("ZEROXIDE_COLLECTOR_RETENTION_BYTE")
+    monkeypatch.setenv("ZEROXIDE_COLLECTOR_HTTP_PORT", "8080")
+    text = run("collector", "--dir", "x", status=2)
+    assert "there is no option 'HTTP_PORT'" in text
 
 
 def test_failures_are_one_line(run):

@@ -11,7 +11,6 @@ import textwrap
 import time
 
 import pytest
-from support import PATIENCE
 from test_hang_up import Server
 from test_lent import Peer
 
@@ -425,19 +424,3 @@ def test_silent_peers_get_a_ping_if_they_support_it(zmq, context, directory):
     for server in [asked, *others]:
         server.close()
         server.listener.close()
-
-
-def test_a_connection_that_was_given_up_delivers_nothing_later(zmq, context):
-    """Its messages are counted as lost. They could arrive after newer ones of the next connection."""
-    server = Server("tcp", None, b"PULL")
-    with context.socket(zmq.PUSH) as push:
-        push.heartbeat_ivl, push.heartbeat_timeout, push.linger = 50, 200, 0
-        events = push.get_monitor_socket(zmq.EVENT_DISCONNECTED)
-        push.connect(server.endpoint)
-        server.accept()
-        # More than the peer's kernel takes in while nothing is read there.
-        push.send(bytes(32 << 20))
-        assert events.poll(int(PATIENCE * 1000))
-        with pytest.raises(ConnectionResetError):
-            while server.stream.recv(1 << 20):
-                pass

@@ -15,8 +15,10 @@ PREFIX = "ZEROXIDE_COLLECTOR_"
 
 # Kubernetes sets such variables in every container if a service is called zeroxide-collector, or zeroxide-collector-http.
 _OF_SERVICES = re.compile(
-    r"(\w+_)?(SERVICE_HOST|SERVICE_PORT(_\w+)?|PORT(_\d+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)?)"
+    r"(\w+_)?(SERVICE_HOST|SERVICE_PORT(_\w+)?|PORT|PORT_\d+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)"
 )
+# The value of those whose names end with PORT, by which they are known.
+_SERVICE = re.compile(r"(tcp|udp|sctp)://.*")
 
 
 @dataclass(frozen=True)
@@ -293,7 +295,8 @@ def _check_variables(options: argparse.Namespace, environment: Mapping[str, str]
         if not variable.startswith(PREFIX) or variable in known or not text.strip():
             continue
         name = variable.removeprefix(PREFIX)
-        if _OF_SERVICES.fullmatch(name):
+        is_port = re.fullmatch(r"(\w+_)?PORT", name) and "SERVICE_PORT" not in name
+        if _OF_SERVICES.fullmatch(name) and (not is_port or _SERVICE.fullmatch(text)):
             continue
         # Without the prefix, which makes all of them similar.
         hint = did_you_mean(name, (one.removeprefix(PREFIX) for one in known))

@@ -12,10 +12,10 @@
 
 import os
 import sys
+import threading
 from collections.abc import Mapping
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
-from weakref import WeakSet
 
 from .._exports import exports_only
 from ._java import JavaNotFound, ensure_java
@@ -49,7 +49,9 @@ LOOPBACK = "127.0.0.1"
 
 NEEDED = ("pyspark", "pyarrow", "pandas")
 
-_registered: "WeakSet[SparkSession]" = WeakSet()
+# The sessions in which the format is registered: Python has several objects for one of them.
+_registered: set[str] = set()
+_registering = threading.Lock()
 
 
 def session(
@@ -124,10 +126,14 @@ def register(spark: "SparkSession") -> None:
     """
     from .source import ZeroMQDataSource
 
-    # Spark warns whenever a registration replaces another.
-    if spark not in _registered:
-        spark.dataSource.register(ZeroMQDataSource)
-        _registered.add(spark)
+    java = getattr(spark, "_jsparkSession", None)
+    # The id of a session of Spark Connect is the same text, which the client knows.
+    known = str(spark.session_id if java is None else java.sessionUUID())
+    with _registering:
+        # Spark warns whenever a registration replaces another.
+        if known not in _registered:
+            spark.dataSource.register(ZeroMQDataSource)
+            _registered.add(known)
     _let_thread_write(spark)
 
 

@@ -106,7 +106,7 @@ def _parts(kind: Any) -> list[Any]:
     if pa.types.is_struct(kind):
         return list(kind)
     if pa.types.is_map(kind):
-        return [kind.item_field]
+        return [kind.key_field, kind.item_field]
     return [kind.value_field] if _is_list(kind) else []
 
 
@@ -140,19 +140,20 @@ def _check_values(given: Any, column: Any, field: Any, path: str) -> None:
             before = given.field(part.name) if pa.types.is_struct(given.type) else own
             _check_values(before, own, part, f"{path}.{part.name}")
     elif pa.types.is_map(column.type):
-        own = _map_values(column)
-        before = _map_values(given) if pa.types.is_map(given.type) else own
-        _check_values(before, own, field.type.item_field, f"{path}.value")
+        own_keys, own_items = _entries(column)
+        keys, items = _entries(given) if pa.types.is_map(given.type) else (own_keys, own_items)
+        _check_values(keys, own_keys, field.type.key_field, f"{path}.key")
+        _check_values(items, own_items, field.type.item_field, f"{path}.value")
     else:
         own = column.flatten()
         before = given.flatten() if _is_list(given.type) else own
         _check_values(before, own, field.type.value_field, f"{path}.element")
 
 
-def _map_values(column: Any) -> Any:
-    """The values of all rows of a map without null, one after the other."""
+def _entries(column: Any) -> tuple[Any, Any]:
+    """The keys and the values of all rows of a map without null, one after the other."""
     start, end = column.offsets[0].as_py(), column.offsets[-1].as_py()
-    return column.items.slice(start, end - start)
+    return column.keys.slice(start, end - start), column.items.slice(start, end - start)
 
 
 def _check_floats(given: Any, column: Any, path: str) -> None:

@@ -443,10 +443,11 @@ class _Given:
                 raise ValueError(
                     f"option {name!r} is {text!r}; it should be 'a,b' or a list of texts, ['a', 'b']"
                 )
-            listed = [part.strip() for part in text.split(",")]
+            listed = [part for part in map(str.strip, text.split(",")) if part]
         elif not listed:
             raise ValueError(f"option {name!r} is an empty list; to have the default, leave it out")
-        return tuple(filter(None, listed))
+        # In a list, an empty text is meant, such as the prefix of all topics.
+        return tuple(listed)
 
     def attachment(self) -> Attachment:
         endpoints = self.addresses()

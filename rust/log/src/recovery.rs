@@ -243,9 +243,12 @@ impl Segments {
         // Offsets are never assigned twice, even if their rows are lost.
         let end = self.all.back().map_or(0, |last| last.end());
         let first = end.max(self.durable).max(rebuilt.saved);
-        if self.all.is_empty() && rebuilt.saved < first {
-            // The file is missing in which these rows were. One without rows takes its place, so that readers get an error.
-            let (_, lost) = begin_segment(dir, id, rebuilt.saved, true)?;
+        let missing = rebuilt.latest.keys().next().copied();
+        let missing = missing.unwrap_or(rebuilt.saved);
+        if self.all.is_empty() && missing < first {
+            // The files are missing in which these rows were. One without rows takes their place, so that readers get an
+            // error.
+            let (_, lost) = begin_segment(dir, id, missing, true)?;
             recovery.damaged.push(lost.first..first);
             let start = lost.bytes();
             let sealed = Segment::sealed(lost.first, lost.path, start, first, start, None);
@@ -364,8 +367,10 @@ impl Rebuilt {
                 latest,
             )
         };
+        // One without rows takes the place of files that are missing.
         if let Some(latest) = self.latest.get(&file.first)
             && end <= self.saved
+            && file.bytes > file.start
         {
             return Ok(make(Some(*latest)));
         }

@@ -246,6 +246,14 @@ fn a_lost_segment_is_reported_as_a_gap() {
     assert_eq!(log.next(), TOTAL);
     assert_eq!(log.earliest(), firsts[2]);
     assert_eq!(damaged(&log).last().unwrap().end, TOTAL);
+    drop(log);
+    for file in segments(folder.path()) {
+        fs::remove_file(file).unwrap();
+    }
+    let log = Log::open(folder.path(), config(1500)).unwrap();
+    assert_eq!(damaged(&log).last().unwrap().end, TOTAL);
+    assert_eq!(damaged(&log), log.recovery().damaged);
+    assert!(log.earliest() < firsts[firsts.len() - 1]);
 }
 
 #[test]

@@ -25,9 +25,10 @@ const BACKLOG_STEP: Duration = Duration::from_millis(100);
 /// How long an unanswered attempt keeps other sessions waiting that connect to the same address.
 const PATIENCE: Duration = Duration::from_millis(100);
 
-/// How long an address may be silent, if the round has another one and if it does not. The kernel asks again after 1, 3, 7,
-/// 15, 31 and 63 seconds, so that a machine that comes back after a minute would wait for the next minute to pass.
-const SILENCE: [Duration; 2] = [Duration::from_secs(3), Duration::from_secs(10)];
+/// How long an address may be silent if another one or another round follows. The kernel asks again after 1, 3, 7, 15, 31 and
+/// 63 seconds, so that a machine that comes back after a minute would wait for the next minute to pass.
+const SILENCE_BEFORE_ADDRESS: Duration = Duration::from_secs(3);
+const SILENCE_BEFORE_ROUND: Duration = Duration::from_secs(10);
 
 impl Session {
     pub(super) fn start_round(&self, state: &mut State, io: &mut Reactor) {
@@ -149,8 +150,13 @@ impl Session {
             return Err(Error::descriptors_reserved());
         }
         io.watch(token, stream.fd())?;
-        let silence = SILENCE[usize::from(!connecter.has_more_targets())];
-        let deadline = in_future(io, self.options.connect_timeout.or(Some(silence)));
+        let silence = match (connecter.has_more_targets(), self.options.reconnect_ivl) {
+            (true, _) => Some(SILENCE_BEFORE_ADDRESS),
+            (false, Some(_)) => Some(SILENCE_BEFORE_ROUND),
+            // This is the only attempt.
+            (false, None) => None,
+        };
+        let deadline = in_future(io, self.options.connect_timeout.or(silence));
         if !connected {
             self.emit(EventKind::ConnectDelayed, errno::IN_PROGRESS as u64);
             // Within one machine, the kernel has usually connected by now.

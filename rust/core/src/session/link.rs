@@ -356,8 +356,9 @@ impl Session {
         } else if *reason != CloseReason::PeerClosed || up.stream.failure().is_some() {
             self.note_setback("connection ended", &why);
         }
-        if *reason == CloseReason::HeartbeatTimeout {
-            // The peer may only have been out of reach. Messages that count as lost must not arrive after newer ones.
+        if *reason == CloseReason::HeartbeatTimeout && unsent > 0 && !up.is_answered(DRAIN_MAX) {
+            // The peer is out of reach. Messages that count as lost must not arrive after newer ones if it is back. The kernel
+            // of a peer that only does not read has to keep what it has.
             up.stream.reset();
         }
         self.drop_stream(state, io);

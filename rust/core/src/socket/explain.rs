@@ -116,7 +116,7 @@ impl Core {
 /// The number of peers of each bind and connect.
 struct Peers<'a> {
     setbacks: &'a Setbacks,
-    /// The number of the call, and its connected peers.
+    /// The number of each call with a pipe, and its connected peers.
     connected: Vec<(u64, usize)>,
     total: usize,
     /// Pipes to peers, connected or not.
@@ -140,12 +140,13 @@ impl<'a> Peers<'a> {
                 peers.more = true;
                 return ControlFlow::Break(());
             }
-            if let Some(origin) = state.origins.get(&id).filter(|_| pipe.is_connected()) {
-                peers.total += 1;
+            if let Some(origin) = state.origins.get(&id).filter(|_| !pipe.is_far_closed()) {
+                let new = usize::from(pipe.is_connected());
+                peers.total += new;
                 let mut known = peers.connected.iter_mut();
                 match known.find(|(source, _)| *source == origin.source) {
-                    Some((_, count)) => *count += 1,
-                    None => peers.connected.push((origin.source, 1)),
+                    Some((_, count)) => *count += new,
+                    None => peers.connected.push((origin.source, new)),
                 }
             }
             ControlFlow::Continue(())
@@ -164,6 +165,10 @@ impl<'a> Peers<'a> {
             .map_or(0, |(_, count)| *count)
     }
 
+    fn has_pipe(&self, source: u64) -> bool {
+        self.connected.iter().any(|(known, _)| *known == source)
+    }
+
     fn state_of(&self, place: &Place<'_>) -> String {
         let count = self.at(place.source);
         let mut text = match place.attached {
@@ -174,7 +179,12 @@ impl<'a> Peers<'a> {
             Attached::Ended => "not connected, and not tried again".to_owned(),
             _ if count > 0 => "connected".to_owned(),
             Attached::Connected => "connecting".to_owned(),
-            Attached::ConnectedHere => "nothing is bound there yet".to_owned(),
+            Attached::ConnectedHere if self.has_pipe(place.source) => {
+                "nothing is bound there yet".to_owned()
+            }
+            Attached::ConnectedHere => {
+                "the socket there has left or takes no further peer; connect again".to_owned()
+            }
         };
         if count == 0
             && let Some(why) = self.setbacks.of(place.source)
@@ -361,6 +371,23 @@ mod tests {
         drop(held);
         pull.close(None);
         assert_eq!(pull.overview(), None);
+    }
+
+    #[test]
+    fn an_inproc_peer_that_left_or_has_one_already_is_not_a_missing_bind() {
+        let context = Context::new();
+        let [bound, first, second] = [(); 3].map(|()| impatient(&context, SocketType::Pair));
+        let endpoint = bound.bind("inproc://pair").unwrap();
+        first.connect(&endpoint).unwrap();
+        second.connect(&endpoint).unwrap();
+        let turned_away = format!(
+            "{endpoint} (the socket there has left or takes no further peer; connect again)"
+        );
+        second.recv(Wait::Dont).unwrap_err();
+        assert_eq!(second.overview().unwrap(), turned_away);
+        bound.close(None);
+        first.recv(Wait::Dont).unwrap_err();
+        assert_eq!(first.overview().unwrap(), turned_away);
     }
 
     #[test]

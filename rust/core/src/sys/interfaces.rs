@@ -16,6 +16,13 @@ pub fn own_addresses() -> io::Result<Vec<IpAddr>> {
     Ok(all.map(|(_, address)| address.ip()).collect())
 }
 
+/// Whether there is an interface with this number. A new one never gets the number of an old one.
+pub(crate) fn exists(number: u32) -> bool {
+    let mut name = [0; libc::IF_NAMESIZE];
+    // SAFETY: there is space for the longest name.
+    !unsafe { libc::if_indextoname(number, name.as_mut_ptr()) }.is_null()
+}
+
 /// Every interface address with the interface's name, in the system's order, ports zero.
 pub(crate) fn addresses() -> io::Result<Vec<(String, SocketAddr)>> {
     let mut list = ptr::null_mut();

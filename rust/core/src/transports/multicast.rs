@@ -18,6 +18,13 @@ pub(super) struct Interface {
 }
 
 impl Interface {
+    pub(super) fn numbered(number: u32) -> Interface {
+        Interface {
+            address: None,
+            number,
+        }
+    }
+
     pub(super) fn find(host: Option<&Host>, group: &SocketAddr) -> Result<Interface> {
         let scope = match group {
             SocketAddr::V6(group) => group.scope_id(),

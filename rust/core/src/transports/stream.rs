@@ -245,7 +245,7 @@ impl Stream {
         stream::end(self.fd());
     }
 
-    /// Resets a connection, unless it is over ipc. Bytes that the peer's kernel does not have yet never arrive there.
+    /// Resets a connection of TCP. Bytes that the peer's kernel does not have yet never arrive there.
     pub(crate) fn reset(&self) {
         if self.is_remote() {
             stream::reset(self.fd());

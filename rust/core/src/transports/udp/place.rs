@@ -109,30 +109,59 @@ fn bind_to(
 
 /// Joins the group again. The kernel forgets members of an interface that is removed, and one that takes its place is another
 /// one, also if it has the same name.
-fn rejoining(
-    target: SocketAddr,
-    place: Place,
-    mut interface: Interface,
-    options: Options,
-) -> Rejoin {
+fn rejoining(target: SocketAddr, place: Place, found: Interface, options: Options) -> Rejoin {
+    let mut member = chosen(found, &target, &options).ok();
     Box::new(move |socket| {
-        let group = target.ip();
+        // As long as the interface is there, the socket is a member, even if the system would choose another one now.
+        if let Some(member) = &member
+            && interfaces::exists(member.number)
+        {
+            return;
+        }
         let target = place.now(target, &options);
-        let Ok(found) = Interface::find(place.interface.as_ref(), &target) else {
+        let found = Interface::find(place.interface.as_ref(), &target)
+            .and_then(|found| chosen(found, &target, &options));
+        let Ok(found) = found else {
             return;
         };
-        // It fails while the socket is a member.
-        if join(socket, group, &found).is_err() {
+        if join(socket, target.ip(), &found).is_err() {
             return;
         }
-        // The old membership has no effect, and counts for the kernel's limit of twenty. That of an interface which the kernel
-        // chose has to stay: its number is not known, and the kernel would end the new membership.
-        if interface.number != 0 {
-            let _ = leave(socket, group, &interface);
+        if let Some(before) = &member {
+            // The old membership has no effect, and counts for the kernel's limit of twenty.
+            let _ = leave(socket, target.ip(), before);
         }
-        let _ = prepare_sending(socket, group, &found, &options);
-        interface = found;
+        let _ = prepare_sending(socket, target.ip(), &found, &options);
+        member = Some(found);
     })
+}
+
+/// The interface that the system chooses now, if none is given.
+fn chosen(found: Interface, group: &SocketAddr, options: &Options) -> Result<Interface> {
+    if found.number != 0 {
+        return Ok(found);
+    }
+    let probe = match group {
+        SocketAddr::V6(group) => {
+            return default_interface(*group.ip(), options).map(Interface::numbered);
+        }
+        SocketAddr::V4(_) => new_socket(*group, options)?,
+    };
+    probe.connect(&SockAddr::from(*group))?;
+    let number = match probe.local_addr()?.as_socket() {
+        Some(own) => number_of_owner(own.ip())?,
+        None => None,
+    };
+    number
+        .map(Interface::numbered)
+        .ok_or_else(|| Error::new(ErrorKind::NoDevice))
+}
+
+/// The number of the interface that has an address.
+fn number_of_owner(own: IpAddr) -> io::Result<Option<u32>> {
+    let all = interfaces::addresses()?;
+    let mut owners = all.iter().filter(|(_, address)| address.ip() == own);
+    Ok(owners.find_map(|(name, _)| interfaces::index(name)))
 }
 
 /// Where a connect goes.
@@ -267,12 +296,8 @@ fn default_interface(group: Ipv6Addr, options: &Options) -> Result<u32> {
     };
     match own().map_err(|error| unknown(error.to_string()))? {
         Some(SocketAddr::V6(own)) if own.scope_id() != 0 => Ok(own.scope_id()),
-        Some(own) => {
-            let all = interfaces::addresses()?;
-            let mut owners = all.iter().filter(|(_, address)| address.ip() == own.ip());
-            let number = owners.find_map(|(name, _)| interfaces::index(name));
-            number.ok_or_else(|| unknown(format!("no interface has {}", own.ip())))
-        }
+        Some(own) => number_of_owner(own.ip())?
+            .ok_or_else(|| unknown(format!("no interface has {}", own.ip()))),
         None => Err(unknown("no route".to_owned())),
     }
 }
