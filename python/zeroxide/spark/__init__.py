@@ -127,8 +127,8 @@ def register(spark: "SparkSession") -> None:
     from .source import ZeroMQDataSource
 
     java = getattr(spark, "_jsparkSession", None)
-    # The id of a session of Spark Connect is the same text, which the client knows.
-    known = str(spark.session_id if java is None else java.sessionUUID())
+    # With Spark Connect, only the client knows the id.
+    known = str(java.sessionUUID() if java is not None else getattr(spark, "session_id", id(spark)))
     with _registering:
         # Spark warns whenever a registration replaces another.
         if known not in _registered:
