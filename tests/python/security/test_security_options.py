@@ -111,9 +111,12 @@ def test_a_filter_accepts_a_peer_that_has_no_process_number_here(zmq, dealer, di
     endpoint = f"ipc://{directory}/server"
     command = [*unshare, sys.executable, "-c", SERVER, endpoint]
     with subprocess.Popen(command, stdout=subprocess.PIPE) as server:
-        assert server.stdout.readline() == b"bound\n"
-        dealer.connect(endpoint)
-        dealer.send_multipart([b"", b"who am I?"])
-        assert dealer.poll(int(PATIENCE * 1000))
-        _, address = dealer.recv_multipart()
-        assert address.startswith(b":") and address.endswith(b":0")
+        try:
+            assert server.stdout.readline() == b"bound\n"
+            dealer.connect(endpoint)
+            dealer.send_multipart([b"", b"who am I?"])
+            assert dealer.poll(int(PATIENCE * 1000))
+            _, address = dealer.recv_multipart()
+            assert address.startswith(b":") and address.endswith(b":0")
+        finally:
+            server.kill()
