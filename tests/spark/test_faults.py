@@ -98,7 +98,10 @@ def test_the_checkpoint_is_older_than_retention(tmp_path, query):
             "--retention-bytes",
         ):
             assert said in str(error.value)
-        assert numbers(lossy.batch()) == list(range(earliest, 10_000))
+        rest = numbers(lossy.batch())
+        # Retention may have run again.
+        assert rest == list(range(rest[0], 10_000))
+        assert rest[0] >= earliest
 
 
 def test_an_empty_collector_in_its_place(tmp_path, query):
