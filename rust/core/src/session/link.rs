@@ -357,7 +357,7 @@ impl Session {
             self.note_setback("connection ended", &why);
         }
         if *reason == CloseReason::HeartbeatTimeout && unsent > 0 && !up.is_answered(DRAIN_MAX) {
-            // The peer is out of reach. Messages that count as lost must not arrive after newer ones if it is back. The kernel
+            // The peer is out of reach. Messages that count as lost must not arrive after newer ones when it is back. The kernel
             // of a peer that only does not read has to keep what it has.
             up.stream.reset();
         }

@@ -16,7 +16,7 @@ pub fn own_addresses() -> io::Result<Vec<IpAddr>> {
     Ok(all.map(|(_, address)| address.ip()).collect())
 }
 
-/// Whether there is an interface with this number. A new one never gets the number of an old one.
+/// Whether there is an interface with this number. A new one usually gets another number than the one before.
 pub(crate) fn exists(number: u32) -> bool {
     let mut name = [0; libc::IF_NAMESIZE];
     // SAFETY: there is space for the longest name.

@@ -22,7 +22,8 @@ pub(crate) fn own_user() -> u32 {
 }
 
 /// The process that connected, or that listened when this side connected. Its number is 0 if it has none here: it is not in
-/// this PID namespace, such as the host's seen from a container. Therefore not rustix, whose numbers are never 0.
+/// this PID namespace, such as the host's seen from a container. rustix cannot be used here: in its
+/// types, the number is never 0.
 pub(crate) fn peer_credentials(fd: impl AsFd) -> io::Result<Credentials> {
     let mut peer = libc::ucred {
         pid: 0,

@@ -49,8 +49,8 @@ pub(super) fn check(scheme: &str, socket: SocketType, bind: bool) -> Result<()> 
     Err(Error::with(ErrorKind::IncompatibleProtocol, text))
 }
 
-/// Receives on a socket that `open` binds, and sends there if the type does. A socket of a multicast group joins it again from
-/// time to time. `endpoint` is that of the bound socket.
+/// Receives on a socket that `open` binds, and sends there if the type does. A socket of a multicast group joins it again
+/// after its interface was removed and made again. `endpoint` is that of the bound socket.
 ///
 /// # Errors
 /// `Invalid` if the options hold a descriptor, `NoThread`, and those of the two functions.

@@ -30,7 +30,7 @@ const BACK_OFF: Duration = Duration::from_millis(10);
 /// The minimum interval between two attempts to connect a socket again.
 const RENEW_IVL: Duration = Duration::from_millis(1);
 
-/// The interval at which a multicast group is joined again, which has no effect on a member.
+/// How often a member of a multicast group checks that its interface is still there.
 const REJOIN_IVL: Duration = Duration::from_secs(5);
 
 /// See the module text.
