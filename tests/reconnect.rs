@@ -51,6 +51,43 @@ fn topics_of_a_subscriber_that_was_replaced_are_not_sent_any_more() {
 }
 
 #[test]
+fn a_publisher_that_comes_back_gets_only_subscriptions_that_still_exist() {
+    let _watchdog =
+        Watchdog::new("a_publisher_that_comes_back_gets_only_subscriptions_that_still_exist");
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let accept = || {
+        let (mut publisher, _) = listener.accept().unwrap();
+        publisher.write_all(&raw::greeting()).unwrap();
+        let ready = raw::frame(COMMAND, &raw::ready("PUB"));
+        publisher.write_all(&ready).unwrap();
+        publisher.read_exact(&mut [0; 64]).unwrap();
+        raw::read_frame(&mut publisher).unwrap();
+        publisher
+    };
+    let context = Context::new();
+    let subscriber = socket(&context, Sub);
+    subscriber.int(ids::RECONNECT_IVL, 1);
+    let monitor = Monitor::of(&context, &subscriber);
+    let address = listener.local_addr().unwrap();
+    subscriber.connect(&format!("tcp://{address}")).unwrap();
+    let first = accept();
+    monitor.wait_for(EventKind::HandshakeSucceeded);
+    // More than kernels store for a publisher that does not read.
+    let topics: Vec<_> = (0..3000).map(|n| format!("{n:010000}")).collect();
+    for topic in &topics {
+        subscriber.bytes(ids::SUBSCRIBE, topic.as_bytes());
+    }
+    drop(first);
+    monitor.wait_for(EventKind::Disconnected);
+    for topic in &topics {
+        subscriber.bytes(ids::UNSUBSCRIBE, topic.as_bytes());
+    }
+    subscriber.bytes(ids::SUBSCRIBE, b"kept");
+    let (flags, body) = raw::read_frame(&mut accept()).unwrap();
+    assert_eq!((flags, &body[..]), (COMMAND, &b"\x09SUBSCRIBEkept"[..]));
+}
+
+#[test]
 fn an_xpub_that_connected_receives_the_unsubscriptions_of_its_lost_peer() {
     let _watchdog =
         Watchdog::new("an_xpub_that_connected_receives_the_unsubscriptions_of_its_lost_peer");

@@ -156,6 +156,8 @@ struct Connection {
     accounted: u64,
     /// How many of those given are not the application's: HELLO_MSG, which is first.
     greeted: u64,
+    /// Subscriptions among this many first messages of the pipe are from an earlier connection.
+    stale: u64,
     tail: Tail,
     pulse: Pulse,
 }
@@ -539,6 +541,7 @@ impl Connection {
             given: 0,
             accounted: 0,
             greeted: 0,
+            stale: 0,
             tail: Tail::default(),
             pulse: Pulse::default(),
         }

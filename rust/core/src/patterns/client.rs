@@ -39,6 +39,12 @@ impl Pattern for Client {
         self.outbound.insert(id);
     }
 
+    fn hung_up(&mut self, pipes: &mut PipeSet, id: PipeId) {
+        if pipes.is_gone(id) {
+            self.outbound.remove(id);
+        }
+    }
+
     fn far_closed(&mut self, pipes: &mut PipeSet, id: PipeId) {
         self.outbound.remove(id);
         self.inbound.far_closed(pipes, id);
@@ -97,6 +103,14 @@ mod tests {
         rig.far_send(b, ["b0"]);
         rig.settle();
         assert_eq!(rig.recv_all(), ["a0", "b0", "a1"]);
+    }
+
+    #[test]
+    fn a_peer_that_has_hung_up_is_sent_nothing_more() {
+        let mut rig = Rig::with_hwm(&CLIENT, 2);
+        let id = rig.accept("");
+        rig.far_hang_up(id);
+        assert!(!rig.can_send(), "no peer is left");
     }
 
     #[test]

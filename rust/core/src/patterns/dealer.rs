@@ -8,6 +8,7 @@ use crate::options::{PatternOption, ids};
 use crate::patterns::fair_queue::FairQueue;
 use crate::patterns::load_balancer::LoadBalancer;
 use crate::patterns::pipe_set::PipeSet;
+use crate::patterns::probe::Probe;
 use crate::patterns::{Pattern, PatternSpec, Priority, Spills};
 use crate::pipe::PipeId;
 
@@ -15,13 +16,14 @@ use crate::pipe::PipeId;
 struct Dealer {
     outbound: LoadBalancer,
     inbound: FairQueue,
-    probe_router: bool,
+    probe: Probe,
 }
 
 impl Pattern for Dealer {
-    fn attach(&mut self, _: &mut PipeSet, id: PipeId) {
+    fn attach(&mut self, pipes: &mut PipeSet, id: PipeId) {
         self.outbound.insert(id);
         self.inbound.insert(id);
+        self.probe.attach(pipes, id);
     }
 
     fn set_priority(&mut self, id: PipeId, priority: Priority) {
@@ -30,11 +32,14 @@ impl Pattern for Dealer {
     }
 
     fn ready(&mut self, pipes: &mut PipeSet, id: PipeId) {
-        if self.probe_router {
-            // If there is no room for the probe, earlier messages have the same effect on the router.
-            if pipes.write(id, &mut Message::new()) {
-                self.outbound.insert(id);
-            }
+        if self.probe.ready(pipes, id) {
+            self.outbound.insert(id);
+        }
+    }
+
+    fn hung_up(&mut self, pipes: &mut PipeSet, id: PipeId) {
+        if pipes.is_gone(id) {
+            self.outbound.remove(id);
         }
     }
 
@@ -54,6 +59,7 @@ impl Pattern for Dealer {
     fn detach(&mut self, _: &mut PipeSet, id: PipeId) {
         self.outbound.remove(id);
         self.inbound.remove(id);
+        self.probe.forget(id);
     }
 
     fn send(&mut self, pipes: &mut PipeSet, message: &mut Message) -> Result<()> {
@@ -77,7 +83,7 @@ impl Pattern for Dealer {
 
     fn set(&mut self, _: &mut PipeSet, option: &PatternOption) -> Result<()> {
         match option {
-            PatternOption::ProbeRouter(on) => self.probe_router = *on,
+            PatternOption::ProbeRouter(on) => self.probe.set(*on),
             _ => return Err(Error::new(ErrorKind::Invalid)),
         }
         Ok(())
@@ -129,17 +135,53 @@ mod tests {
         let before = rig.accept("");
         rig.set(PatternOption::ProbeRouter(true)).unwrap();
         let id = rig.connect();
-        assert!(rig.far_recv_all(id).is_empty());
-        for _ in 0..2 {
+        for _ in 0..3 {
             rig.ready(id, "");
-            assert_eq!(rig.far_recv(id).unwrap(), [""]);
+            assert_eq!(rig.far_recv_all(id), [""]);
             rig.disconnected(id);
         }
+        let accepted = rig.accept("");
+        assert_eq!(rig.far_recv_all(accepted), [""]);
         assert!(rig.far_recv_all(before).is_empty());
         assert_eq!(
             rig.set(PatternOption::RouterMandatory(true)).unwrap_err(),
             ErrorKind::Invalid
         );
+    }
+
+    #[test]
+    fn a_probe_comes_before_messages_that_wait_for_the_connection() {
+        let mut rig = Rig::new(&DEALER);
+        rig.set(PatternOption::ProbeRouter(true)).unwrap();
+        let id = rig.connect();
+        rig.send(["early"]).unwrap();
+        rig.ready(id, "");
+        assert_eq!(rig.far_recv_all(id), ["", "early"]);
+        // A message that waits for the connection has the same effect as a probe.
+        rig.disconnected(id);
+        rig.send(["waits"]).unwrap();
+        rig.ready(id, "");
+        assert_eq!(rig.far_recv_all(id), ["waits"]);
+    }
+
+    #[test]
+    fn a_peer_that_has_hung_up_is_sent_nothing_more() {
+        let mut rig = Rig::with_hwm(&DEALER, 2);
+        let first = rig.accept("");
+        rig.far_send(first, ["1"]);
+        rig.far_hang_up(first);
+        assert!(!rig.can_send(), "no peer is left");
+        let second = rig.accept("");
+        rig.send(["a"]).unwrap();
+        rig.send(["b"]).unwrap();
+        assert_eq!(rig.far_recv_all(second), ["a", "b"]);
+        assert_eq!(rig.recv().unwrap(), ["1"]);
+        // One to which the socket connects may return.
+        let mut rig = Rig::new(&DEALER);
+        let server = rig.connect();
+        rig.ready(server, "");
+        rig.far_hang_up(server);
+        assert!(rig.can_send());
     }
 
     #[test]

@@ -78,13 +78,12 @@ impl Pattern for Dish {
         self.inbound.insert(id);
     }
 
-    /// A radio that connects or reconnects knows no groups yet, and gets all of them. They are exempt from the
-    /// high-water mark.
     fn set_priority(&mut self, id: PipeId, priority: Priority) {
         self.inbound.set_priority(id, priority.recv);
     }
 
     fn ready(&mut self, pipes: &mut PipeSet, id: PipeId) {
+        // A radio that has connected knows no groups yet and gets all of them, whatever the high-water mark.
         self.connected.insert(id);
         for group in &self.groups {
             pipes.write_exempt(id, call(FrameKind::Join, group));
@@ -92,6 +91,10 @@ impl Pattern for Dish {
     }
 
     fn disconnected(&mut self, _: &mut PipeSet, id: PipeId) {
+        self.connected.remove(id);
+    }
+
+    fn hung_up(&mut self, _: &mut PipeSet, id: PipeId) {
         self.connected.remove(id);
     }
 
@@ -197,6 +200,15 @@ mod tests {
         assert!(rig.far_recv_all(id).is_empty());
         rig.ready(id, "");
         assert_eq!(rig.far_recv_all(id), ["Join a", "Join c"]);
+    }
+
+    #[test]
+    fn a_radio_that_has_hung_up_gets_nothing_more() {
+        let mut rig = Rig::new(&DISH);
+        let id = rig.accept("");
+        rig.far_hang_up(id);
+        join(&mut rig, "g").unwrap();
+        assert!(rig.far_recv_all(id).is_empty());
     }
 
     #[test]

@@ -45,10 +45,11 @@ impl<R> Pair<R> {
         let Some(pipe) = pipes.get(current) else {
             return true;
         };
-        if !pipe.is_far_closed() {
+        let is_finished = pipe.is_finished();
+        if !pipes.is_gone(current) {
             return false;
         }
-        if pipe.is_finished() {
+        if is_finished {
             // No other call would check this pipe again.
             pipes.check_read(current);
             return true;
@@ -76,6 +77,13 @@ impl<R: Rule> Pattern for Pair<R> {
     fn readable(&mut self, _: &mut PipeSet, _: PipeId) {}
 
     fn writable(&mut self, _: &mut PipeSet, _: PipeId) {}
+
+    fn hung_up(&mut self, pipes: &mut PipeSet, id: PipeId) {
+        // Nothing more is sent to it.
+        if self.current == Some(id) && self.previous.is_none() && pipes.is_gone(id) {
+            self.previous = self.current.take();
+        }
+    }
 
     fn far_closed(&mut self, pipes: &mut PipeSet, id: PipeId) {
         // Marks the pipe as finished if it is empty.
@@ -127,6 +135,23 @@ pub(super) static PAIR: PatternSpec =
 mod tests {
     use super::*;
     use crate::patterns::rig::Rig;
+
+    #[test]
+    fn a_peer_that_has_hung_up_does_not_exclude_its_successor() {
+        let mut rig = Rig::with_hwm(&PAIR, 2);
+        let first = rig.accept("");
+        rig.far_send(first, ["1"]);
+        rig.far_send(first, ["2"]);
+        rig.far_hang_up(first);
+        assert!(!rig.can_send(), "nothing more is sent to it");
+        let second = rig.accept("");
+        rig.send(["hello"]).unwrap();
+        assert_eq!(rig.far_recv_all(second), ["hello"]);
+        rig.far_send(second, ["3"]);
+        rig.settle();
+        assert_eq!(rig.recv_all(), ["1", "2", "3"]);
+        assert_eq!(rig.dropped_in_all(), 0);
+    }
 
     #[test]
     fn talks_both_ways() {

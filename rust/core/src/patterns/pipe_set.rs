@@ -397,6 +397,13 @@ impl PipeSet {
         self.get(id).is_some_and(|pipe| !pipe.is_far_closed())
     }
 
+    /// Whether nothing can be sent to the peer of `id` any more. A peer to which the socket connects may return.
+    pub fn is_gone(&mut self, id: PipeId) -> bool {
+        let returns = self.side(id) == Some(Side::Connecting);
+        self.get(id)
+            .is_none_or(|pipe| pipe.is_far_closed() || (pipe.peer_hung_up() && !returns))
+    }
+
     /// The size of the largest datagram, if the messages of `id` are sent as datagrams. Nothing but the application's
     /// messages is exchanged then: the peer can neither join groups nor subscribe.
     pub fn largest(&mut self, id: PipeId) -> Option<usize> {

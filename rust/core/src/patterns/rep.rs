@@ -8,6 +8,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::options::{PatternOption, ids};
 use crate::patterns::fair_queue::FairQueue;
 use crate::patterns::pipe_set::{DropReason, PipeSet};
+use crate::patterns::probe::Probe;
 use crate::patterns::{Dialogue, Pattern, PatternSpec, Priority, Turns};
 use crate::pipe::PipeId;
 
@@ -20,7 +21,7 @@ struct Rep {
     /// The frames before the request, including the empty one; sent in front of the reply.
     envelope: Vec<Frame>,
     turn: Turn,
-    probe_router: bool,
+    probe: Probe,
 }
 
 #[derive(Default)]
@@ -82,8 +83,9 @@ fn reply_comes_first() -> Error {
 }
 
 impl Pattern for Rep {
-    fn attach(&mut self, _: &mut PipeSet, id: PipeId) {
+    fn attach(&mut self, pipes: &mut PipeSet, id: PipeId) {
         self.inbound.insert(id);
+        self.probe.attach(pipes, id);
     }
 
     fn set_priority(&mut self, id: PipeId, priority: Priority) {
@@ -91,10 +93,7 @@ impl Pattern for Rep {
     }
 
     fn ready(&mut self, pipes: &mut PipeSet, id: PipeId) {
-        if self.probe_router {
-            // If there is no room for the probe, earlier replies have the same effect on the peer.
-            pipes.write(id, &mut Message::new());
-        }
+        self.probe.ready(pipes, id);
     }
 
     fn readable(&mut self, _: &mut PipeSet, id: PipeId) {
@@ -109,6 +108,7 @@ impl Pattern for Rep {
 
     fn detach(&mut self, _: &mut PipeSet, id: PipeId) {
         self.inbound.remove(id);
+        self.probe.forget(id);
     }
 
     fn send(&mut self, pipes: &mut PipeSet, message: &mut Message) -> Result<()> {
@@ -168,7 +168,7 @@ impl Pattern for Rep {
 
     fn set(&mut self, _: &mut PipeSet, option: &PatternOption) -> Result<()> {
         match option {
-            PatternOption::ProbeRouter(on) => self.probe_router = *on,
+            PatternOption::ProbeRouter(on) => self.probe.set(*on),
             // These concern the names of peers, which REP does not use: a reply goes to the peer that asked.
             PatternOption::RouterMandatory(_)
             | PatternOption::RouterHandover(_)

@@ -15,6 +15,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::options::{PatternOption, ids};
 use crate::patterns::load_balancer::LoadBalancer;
 use crate::patterns::pipe_set::{DropReason, PipeSet, effort};
+use crate::patterns::probe::Probe;
 use crate::patterns::{Dialogue, Pattern, PatternSpec, Priority, Turns};
 use crate::pipe::PipeId;
 use crate::sys::chance;
@@ -30,7 +31,7 @@ struct Req {
     next_number: u32,
     correlate: bool,
     relaxed: bool,
-    probe_router: bool,
+    probe: Probe,
 }
 
 /// A request without a reply.
@@ -116,7 +117,7 @@ impl Req {
             next_number: chance::number() as u32,
             correlate: false,
             relaxed: false,
-            probe_router: false,
+            probe: Probe::default(),
         }
     }
 
@@ -203,6 +204,7 @@ fn kept(request: &Message) -> Option<Message> {
 impl Pattern for Req {
     fn attach(&mut self, pipes: &mut PipeSet, id: PipeId) {
         self.outbound.insert(id);
+        self.probe.attach(pipes, id);
         self.ask_again(pipes);
     }
 
@@ -215,11 +217,14 @@ impl Pattern for Req {
     }
 
     fn ready(&mut self, pipes: &mut PipeSet, id: PipeId) {
-        if self.probe_router {
-            // If there is no room for the probe, earlier requests have the same effect on the router.
-            if pipes.write(id, &mut Message::new()) {
-                self.outbound.insert(id);
-            }
+        if self.probe.ready(pipes, id) {
+            self.outbound.insert(id);
+        }
+    }
+
+    fn hung_up(&mut self, pipes: &mut PipeSet, id: PipeId) {
+        if pipes.is_gone(id) {
+            self.outbound.remove(id);
         }
     }
 
@@ -245,6 +250,7 @@ impl Pattern for Req {
 
     fn detach(&mut self, _: &mut PipeSet, id: PipeId) {
         self.outbound.remove(id);
+        self.probe.forget(id);
     }
 
     fn send(&mut self, pipes: &mut PipeSet, message: &mut Message) -> Result<()> {
@@ -333,7 +339,7 @@ impl Pattern for Req {
         match option {
             PatternOption::ReqCorrelate(on) => self.correlate = *on,
             PatternOption::ReqRelaxed(on) => self.relaxed = *on,
-            PatternOption::ProbeRouter(on) => self.probe_router = *on,
+            PatternOption::ProbeRouter(on) => self.probe.set(*on),
             _ => return Err(Error::new(ErrorKind::Invalid)),
         }
         Ok(())
@@ -633,6 +639,17 @@ mod tests {
         rig.settle();
         assert_eq!(rig.recv_from().unwrap(), (vec!["r".into()], Some(third)));
         assert_eq!(rig.dropped_in_all(), 0);
+    }
+
+    #[test]
+    fn a_peer_that_has_hung_up_is_asked_nothing_more() {
+        let mut rig = Rig::with_hwm(&REQ, 1);
+        let first = rig.accept("");
+        rig.far_hang_up(first);
+        assert!(!rig.can_send(), "no peer is left");
+        let second = rig.accept("");
+        rig.send(["q"]).unwrap();
+        assert_eq!(rig.far_recv(second).unwrap(), ["", "q"]);
     }
 
     #[test]

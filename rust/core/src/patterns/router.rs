@@ -12,10 +12,11 @@ use crate::patterns::claims::Claims;
 use crate::patterns::fair_queue::FairQueue;
 use crate::patterns::load_balancer::LoadBalancer;
 use crate::patterns::notices::Notices;
-use crate::patterns::pipe_set::{DoomReason, DropReason, PipeSet, Side};
+use crate::patterns::pipe_set::{DoomReason, DropReason, PipeSet};
+use crate::patterns::probe::Probe;
 use crate::patterns::router_table::{Given, RouterTable};
 use crate::patterns::{Pattern, PatternSpec, Priority, Spills};
-use crate::pipe::{Pipe, PipeId};
+use crate::pipe::PipeId;
 
 struct Router {
     table: RouterTable,
@@ -27,7 +28,7 @@ struct Router {
     open: LoadBalancer,
     mandatory: bool,
     handover: bool,
-    probe_router: bool,
+    probe: Probe,
     /// Whether peers use plain bytes instead of ZMTP. The application then gets notices of connections and their ends,
     /// and closes a connection by sending an empty message.
     raw: bool,
@@ -56,7 +57,7 @@ impl Router {
             open: LoadBalancer::default(),
             mandatory: false,
             handover: false,
-            probe_router: false,
+            probe: Probe::default(),
             raw: false,
             notifies: false,
             notices: Notices::default(),
@@ -106,7 +107,7 @@ impl Router {
 
     /// Takes the name from `holder` for `newcomer`, if that is allowed.
     fn take_over(&mut self, pipes: &mut PipeSet, holder: PipeId, newcomer: PipeId) -> bool {
-        if is_gone(pipes, holder) {
+        if pipes.is_gone(holder) {
             self.unroute(pipes, holder);
             return true;
         }
@@ -202,10 +203,7 @@ impl Router {
         if self.notifies {
             self.notices.connected(id);
         }
-        if self.probe_router {
-            // If there is no room for the probe, earlier messages have the same effect on the peer.
-            pipes.write(id, &mut Message::new());
-        }
+        self.probe.ready(pipes, id);
     }
 
     /// The error for a name that no peer has.
@@ -259,13 +257,6 @@ impl Router {
     }
 }
 
-/// Whether nothing can be sent to the peer of this pipe any more. A peer to which the socket connects may return.
-fn is_gone(pipes: &mut PipeSet, id: PipeId) -> bool {
-    let returns = pipes.side(id) == Some(Side::Connecting);
-    let gone = |pipe: &mut Pipe| pipe.is_far_closed() || (pipe.peer_hung_up() && !returns);
-    pipes.get(id).is_none_or(gone)
-}
-
 fn announced_id(pipes: &mut PipeSet, id: PipeId) -> Bytes {
     let peer = pipes.get(id).and_then(|pipe| pipe.peer());
     peer.map(|peer| peer.routing_id.clone()).unwrap_or_default()
@@ -282,6 +273,7 @@ fn identity(pipes: &mut PipeSet, id: PipeId) -> Identity {
 
 impl Pattern for Router {
     fn attach(&mut self, pipes: &mut PipeSet, id: PipeId) {
+        self.probe.attach(pipes, id);
         // If its name was chosen beforehand, messages can be sent to the peer before it is connected.
         if let Some(name) = pipes.get(id).and_then(|pipe| pipe.peer_name()) {
             match self.table.route(&name) {
@@ -315,11 +307,12 @@ impl Pattern for Router {
         }
         // It asks again when it reconnects.
         self.claims.remove(id);
+        self.probe.forget(id);
     }
 
     fn hung_up(&mut self, pipes: &mut PipeSet, id: PipeId) {
         self.refuse_departed(pipes, id);
-        if is_gone(pipes, id) {
+        if pipes.is_gone(id) {
             // The messages of the peer are still read under its name.
             self.release(pipes, id);
             self.open.remove(id);
@@ -366,6 +359,7 @@ impl Pattern for Router {
         self.table.remove(id);
         self.inbound.remove(id);
         self.open.remove(id);
+        self.probe.forget(id);
     }
 
     fn send(&mut self, pipes: &mut PipeSet, message: &mut Message) -> Result<()> {
@@ -467,7 +461,7 @@ impl Pattern for Router {
         match option {
             PatternOption::RouterMandatory(on) => self.mandatory = *on,
             PatternOption::RouterHandover(on) => self.handover = *on,
-            PatternOption::ProbeRouter(on) => self.probe_router = *on,
+            PatternOption::ProbeRouter(on) => self.probe.set(*on),
             PatternOption::ConnectRoutingId(id) => self.table.reserve(id)?,
             PatternOption::RouterRaw(on) => {
                 self.raw = *on;

@@ -79,6 +79,13 @@ impl Pattern for Server {
         self.open.insert(id);
     }
 
+    fn hung_up(&mut self, pipes: &mut PipeSet, id: PipeId) {
+        if pipes.is_gone(id) {
+            self.table.unroute(id);
+            self.open.remove(id);
+        }
+    }
+
     fn far_closed(&mut self, pipes: &mut PipeSet, id: PipeId) {
         self.table.unroute(id);
         self.open.remove(id);
@@ -193,6 +200,19 @@ mod tests {
         // What it sent before still has its number.
         let (message, _) = rig.recv_message().unwrap();
         assert_eq!(message, to(number, "bye"));
+    }
+
+    #[test]
+    fn a_client_that_has_hung_up_is_unreachable_and_its_messages_are_received() {
+        let mut rig = Rig::with_hwm(&SERVER, 1);
+        let id = rig.accept("");
+        rig.far_send(id, ["bye"]);
+        rig.far_hang_up(id);
+        let number = rig.pattern.peer_number(id).unwrap();
+        let rejected = rig.send_message(to(number, "late")).unwrap_err();
+        assert_eq!(rejected.error.kind(), ErrorKind::HostUnreachable);
+        assert!(!rig.can_send());
+        assert_eq!(rig.recv().unwrap(), ["bye"]);
     }
 
     #[test]

@@ -130,6 +130,10 @@ impl Pattern for Sub {
         self.subscriber.remove(id);
     }
 
+    fn hung_up(&mut self, _: &mut PipeSet, id: PipeId) {
+        self.subscriber.remove(id);
+    }
+
     fn readable(&mut self, _: &mut PipeSet, id: PipeId) {
         self.inbound.insert(id);
     }
@@ -265,6 +269,19 @@ mod tests {
         assert_eq!(rig.far_recv_all(id), ["Subscribe a", "Subscribe c"]);
         let other = rig.accept("");
         assert_eq!(rig.far_recv_all(other), ["Subscribe a", "Subscribe c"]);
+    }
+
+    #[test]
+    fn a_publisher_that_has_hung_up_gets_nothing_more() {
+        let mut rig = Rig::new(&SUB);
+        let id = rig.connect();
+        rig.ready(id, "");
+        rig.far_hang_up(id);
+        subscribe(&mut rig, "a");
+        assert!(rig.far_recv_all(id).is_empty());
+        rig.disconnected(id);
+        rig.ready(id, "");
+        assert_eq!(rig.far_recv_all(id), ["Subscribe a"]);
     }
 
     #[test]

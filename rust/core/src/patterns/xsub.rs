@@ -72,6 +72,10 @@ impl Pattern for Xsub {
         self.subscriber.remove(id);
     }
 
+    fn hung_up(&mut self, _: &mut PipeSet, id: PipeId) {
+        self.subscriber.remove(id);
+    }
+
     fn readable(&mut self, _: &mut PipeSet, id: PipeId) {
         self.inbound.insert(id);
     }

@@ -291,6 +291,8 @@ impl Session {
             }
         }
         if let Some(pipe) = &state.pipe {
+            // The socket repeats the subscriptions that it still has.
+            up.stale = pipe.read_so_far().0 + pipe.queued_in();
             pipe.announce_ready(info);
         } else if !state.closing.has_begun() {
             let (socket_end, session_end) = pipe_pair(&self.options, &self.peer_name);
@@ -350,7 +352,7 @@ impl Session {
         let mut moved = false;
         let mut result = loop {
             if let Some(pipe) = pipe {
-                fill(&mut up.engine, pipe, &mut up.given);
+                fill(&mut up.engine, pipe, &mut up.given, up.stale);
             }
             // This check comes after the pipe was read, so that nothing leaves that was written after the peer was
             // revoked.
@@ -462,8 +464,9 @@ enum Decoded {
 }
 
 /// Moves messages from the pipe to the engine while the engine accepts them. The engine does not count subscriptions of
-/// SUB and XSUB as messages. For the socket, they have been sent when the engine has them.
-fn fill(engine: &mut Engine, pipe: &mut Pipe, given: &mut u64) {
+/// SUB and XSUB as messages. For the socket, they have been sent when the engine has them. Those among the `stale` first
+/// messages of the pipe are left out.
+fn fill(engine: &mut Engine, pipe: &mut Pipe, given: &mut u64, stale: u64) {
     let mut uncounted = 0;
     let mut more = false;
     while more || engine.can_send() {
@@ -486,7 +489,10 @@ fn fill(engine: &mut Engine, pipe: &mut Pipe, given: &mut u64) {
         more = frame.more();
         let kind = frame.kind();
         let run = frame.load();
-        engine.send(frame);
+        let is_call = !matches!(kind, FrameKind::Data | FrameKind::Run);
+        if !is_call || pipe.read_so_far().0 > stale {
+            engine.send(frame);
+        }
         match kind {
             FrameKind::Run => *given += u64::from(run.messages),
             FrameKind::Data => *given += u64::from(!more),
