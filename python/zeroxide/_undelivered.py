@@ -68,7 +68,8 @@ class Undelivered:
         if not self.peers:
             return "everything was delivered"
         peers = ", ".join(f"{peer.messages} to {peer}" for peer in self.peers)
-        return f"{self.messages} messages ({self.bytes} bytes) were not delivered: {peers}"
+        noun, verb = ("message", "was") if self.messages == 1 else ("messages", "were")
+        return f"{self.messages} {noun} ({self.bytes} bytes) {verb} not delivered: {peers}"
 
     def __repr__(self) -> str:
         return f"<Undelivered: {self}>"

@@ -99,7 +99,12 @@ impl fmt::Display for Undelivered {
             return f.write_str("everything was delivered");
         }
         let (messages, bytes) = (self.messages(), self.bytes());
-        write!(f, "{messages} messages ({bytes} bytes) were not delivered")?;
+        let (noun, verb) = if messages == 1 {
+            ("message", "was")
+        } else {
+            ("messages", "were")
+        };
+        write!(f, "{messages} {noun} ({bytes} bytes) {verb} not delivered")?;
         for (index, peer) in self.peers.iter().enumerate() {
             let before = if index == 0 { ": " } else { ", " };
             write!(f, "{before}{} to {peer}", peer.messages)?;
@@ -185,6 +190,12 @@ mod tests {
         assert_eq!(
             report.to_string(),
             "6 messages (60 bytes) were not delivered: 1 to tcp://a, 5 to 1.2.3.4:5 at tcp://b"
+        );
+        let mut single = Tally::default();
+        single.add(&peer("tcp://a", "", 1));
+        assert_eq!(
+            single.report().to_string(),
+            "1 message (10 bytes) was not delivered: 1 to tcp://a"
         );
         assert_eq!(
             Undelivered::default().to_string(),
