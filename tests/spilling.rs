@@ -458,7 +458,7 @@ fn errors_name_the_folder_and_the_endpoint() {
     let error = req
         .set_option(ids::SPILL_DIR, &Value::from("x"))
         .unwrap_err();
-    let text = "SPILL_DIR is an option of PUB and DEALER and ROUTER and PUSH and XPUB, not of REQ";
+    let text = "SPILL_DIR is an option of PUB, DEALER, ROUTER, PUSH and XPUB, not of REQ";
     assert!(error.to_string().contains(text), "{error}");
 }
 

@@ -151,7 +151,7 @@ impl PatternSpec {
         let (name, socket_type) = (row.name, self.socket_type);
         let has = |spec: &&PatternSpec| spec.options.contains(&row.id);
         let text = if !owners.contains(&socket_type.name()) {
-            let owners = owners.join(" and ");
+            let owners = listed(&owners);
             format!("{name} is an option of {owners}, not of {socket_type}")
         } else if let Some(spec) = self.over_others().find(has) {
             let number = spec.wire().number;
@@ -204,6 +204,14 @@ impl OptionRow {
             .filter(|spec| has(spec) || spec.over_others().any(has))
             .map(|spec| spec.socket_type)
             .collect()
+    }
+}
+
+/// Names in a sentence: `A, B and C`.
+fn listed(names: &[&str]) -> String {
+    match names {
+        [others @ .., last] if !others.is_empty() => format!("{} and {last}", others.join(", ")),
+        _ => names.concat(),
     }
 }
 
