@@ -471,8 +471,8 @@ class _Given:
                 )
             if scheme not in SCHEMES:
                 raise ValueError(
-                    f"option 'endpoint' has {endpoint!r}: no transport is called {scheme!r}; Spark's"
-                    f" tasks use {' or '.join(SCHEMES)}"
+                    f"option 'endpoint' has {endpoint!r}: Spark's tasks use"
+                    f" {' or '.join(SCHEMES)}, not {scheme!r}"
                 )
         return endpoints
 
