@@ -2,8 +2,9 @@
 
 The enums say what a number means; the flat names below them (``zmq.PUSH``,
 ``zmq.EVENT_CONNECTED``) are the same members under the names programs use. Names
-of transports, mechanisms and draft sockets that are not built in are here too: a
-program may compare with them, and setting such an option raises ``EINVAL``.
+of transports and mechanisms that are not built in are here too, because a program
+may compare with them. Setting an option of GSSAPI or norm raises ``EINVAL``; options
+of vmci are stored and have no effect.
 """
 
 from ._enums import (

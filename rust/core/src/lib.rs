@@ -1,4 +1,5 @@
-//! ZeroMQ written anew in Rust: sockets that carry complete messages over tcp, ipc, inproc and udp, in patterns.
+//! ZeroMQ written anew in Rust: sockets that carry complete messages in patterns, over tcp, TLS, WebSocket, ipc, inproc,
+//! udp, PGM, vsock, tipc and sctp.
 //!
 //! This page is a short manual: [quick start](#quick-start), [messages](#messages), [patterns](#patterns),
 //! [options](#options), [waiting](#waiting), [errors](#errors), [shutdown](#shutdown), [async](#async) and
@@ -30,6 +31,7 @@
 //! | `tcp://127.0.0.1:5555`, `tcp://[::1]:5555`, `tcp://host:5555` | any machine. To bind, `*` stands for every address, or for a free port |
 //! | `ipc:///tmp/name`, `ipc://@name` | processes of this machine, through a path or an abstract name |
 //! | `inproc://name` | sockets of the same context |
+//! | `tls+tcp://host:5555`, `ws://host:5555/path`, `wss://host:5555/path` | any machine, with TLS, over WebSocket, or both |
 //!
 //! Clones of a socket are the same socket, and any thread may use any of them. A child of `fork` needs a context of its
 //! own.
