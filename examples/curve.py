@@ -25,7 +25,7 @@ print("the server received", server.recv().decode())
 server.send(b"thanks")
 print("the client received", client.recv().decode())
 
-# The third client has a key pair, too, but the server does not allow its key.
+# The second client has a key pair, too, but the server does not allow its key.
 stranger = context.socket(zmq.REQ)
 events = stranger.monitor_events(zmq.EVENT_HANDSHAKE_FAILED_AUTH)
 stranger.secure_client(server_public)
