@@ -828,7 +828,7 @@ class SocketOption(IntEnum):
     Source: ``ZMQ_RCVHWM`` of zmq_setsockopt(3)
     """
     MULTICAST_HOPS = 25
-    """How many networks a multicast packet may cross: 1 = only the own one.
+    """How many networks a multicast packet may cross: 1 = only the local network.
 
     Type: int. Default: 1.
 
@@ -2361,7 +2361,7 @@ Type: int, in messages. Default: 1000.
 Source: ``ZMQ_RCVHWM`` of zmq_setsockopt(3)
 """
 MULTICAST_HOPS = SocketOption.MULTICAST_HOPS
-"""How many networks a multicast packet may cross: 1 = only the own one.
+"""How many networks a multicast packet may cross: 1 = only the local network.
 
 Type: int. Default: 1.
 

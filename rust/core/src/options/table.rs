@@ -188,7 +188,7 @@ macro_rules! socket_options {
                 .live()
                 .range(0, INT)
                 .int(|o| o.rcvhwm as i64, |o, v| o.rcvhwm = v as usize),
-            25 MULTICAST_HOPS [multicast_hops, set_multicast_hops: u32]: Int, "How many networks a multicast packet may cross: 1 = only the own one."
+            25 MULTICAST_HOPS [multicast_hops, set_multicast_hops: u32]: Int, "How many networks a multicast packet may cross: 1 = only the local network."
                 .range(1, 255)
                 .int(|o| o.multicast_hops.into(), |o, v| o.multicast_hops = v as u32),
             27 RCVTIMEO [rcvtimeo, set_rcvtimeo: ms(-1)]: Int, "How long receiving waits, in ms; -1 = no limit."
