@@ -188,6 +188,32 @@ fn unreceived_messages_make_their_senders_wait_and_are_not_lost() {
 }
 
 #[test]
+fn conflated_messages_count_with_their_size() {
+    let _watchdog = Watchdog::new("conflated_messages_count_with_their_size");
+    const SIZE: usize = 20 * MIB;
+    // Three quarters are 48 MiB: room for two of the messages.
+    let context = context(64 * MIB);
+    let pull = socket(&context, Pull);
+    pull.int(ids::CONFLATE, 1);
+    let endpoint = pull.bind("tcp://127.0.0.1:*").unwrap();
+    let clients = [(); 3].map(|()| client(&endpoint));
+    let queued = || pull.stats().unwrap().queued_in;
+    for (n, client) in (1..).zip(&clients) {
+        client.send(vec![7u8; SIZE], Wait::Forever).unwrap();
+        if n < clients.len() {
+            until(|| queued() == n as u64);
+        }
+    }
+    // Enough time to read the last message, too.
+    thread::sleep(Duration::from_millis(300));
+    assert_eq!(queued(), 2);
+    for _ in &clients {
+        assert_eq!(pull.recv(Wait::Forever).unwrap().size(), SIZE);
+    }
+    assert_eq!(pull.dropped(DropReason::NoMemory), 0);
+}
+
+#[test]
 fn many_small_messages_count_with_their_overhead() {
     let _watchdog = Watchdog::new("many_small_messages_count_with_their_overhead");
     let context = context(4 * MIB);

@@ -190,11 +190,7 @@ impl Pipe {
 
     /// Approximate number of bytes that are written and not read, in both directions.
     pub fn queued_bytes(&self) -> u64 {
-        let (own, far) = (&self.own().counts, &self.far().counts);
-        let inbound = far.bytes_written.load(Ordering::Relaxed);
-        let outbound = own.bytes_written.load(Ordering::Relaxed);
-        inbound.saturating_sub(self.bytes_read)
-            + outbound.saturating_sub(far.bytes_read.load(Ordering::Relaxed))
+        self.queued_bytes_in() + self.queued_bytes_out()
     }
 }
 

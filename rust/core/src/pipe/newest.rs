@@ -139,6 +139,8 @@ impl Pipe {
 
 #[cfg(test)]
 mod tests {
+    use zeroxide_proto::message::PART;
+
     use super::super::PipeConfig;
     use super::*;
 
@@ -165,6 +167,20 @@ mod tests {
         assert_eq!(far.read(), Some(Message::from(["c", "d", "e"])));
         assert_eq!(far.read(), None);
         assert_eq!(near.conflated().0, 1);
+    }
+
+    #[test]
+    fn the_newest_message_counts_with_its_size() {
+        let (mut near, mut far) = conflating();
+        for size in [1000, 10] {
+            near.write(Message::from(vec![0; size])).unwrap();
+            near.flush();
+            assert_eq!(near.inbound().weight(), (size + PART) as u64);
+            let queued = size as u64;
+            assert_eq!((near.queued_bytes(), far.queued_bytes()), (queued, queued));
+        }
+        far.read().unwrap();
+        assert_eq!((near.inbound().weight(), far.queued_bytes()), (0, 0));
     }
 
     #[test]

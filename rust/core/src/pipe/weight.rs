@@ -3,9 +3,9 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use zeroxide_proto::message::PART;
+use zeroxide_proto::message::{Message, PART};
 
-use super::{Pipe, Shared};
+use super::{Pipe, Shared, lock};
 
 const EACH: u64 = PART as u64;
 
@@ -87,6 +87,9 @@ impl Inbound {
         let own = &self.shared.ends[self.side];
         if own.far.is_gone() {
             return 0;
+        }
+        if let Some(slot) = &own.slot {
+            return lock(&slot.newest).as_ref().map_or(0, Message::weight);
         }
         let (own, far) = (&own.counts, &self.shared.ends[1 - self.side].counts);
         let waiting = |written: u64, read: u64| written.saturating_sub(read);
