@@ -178,6 +178,8 @@ struct End {
     wants_room: Doorbell,
     /// The state of the other end, as this end sees it. It is stored here, because it is read for each message.
     far: FarCell,
+    /// Whether this end is dropped. An end that is half closed counts as gone for the other one, but still reads.
+    dropped: AtomicBool,
     /// Whether the peer behind the other end has hung up.
     hung_up: AtomicBool,
     /// How long the far side delivers after this end has closed, in milliseconds; -1 means without a limit.
@@ -226,6 +228,7 @@ impl End {
             limit: InForce::new(config.limit_out, far.limit_in),
             wants_room: Doorbell::new(),
             far: FarCell::new(),
+            dropped: AtomicBool::new(false),
             hung_up: AtomicBool::new(false),
             linger: AtomicI64::new(-1),
             peer: Mutex::new(None),
@@ -719,6 +722,7 @@ impl Drop for Pipe {
         let read = self.read_and_held();
         self.own().counts.read.store(read, Ordering::Release);
         self.far().losses.leave();
+        self.own().dropped.store(true, Ordering::Release);
         if !self.half_closed {
             self.tell_closed();
         }

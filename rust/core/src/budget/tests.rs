@@ -313,19 +313,23 @@ fn the_worst_account_is_judged_by_its_current_incomplete_message() {
 
 #[test]
 fn messages_of_an_ended_connection_count_until_they_are_received() {
-    let budget = budget(10 * MIB);
-    let (mut near, far) = pipes();
-    let mut gone = Peer::of(&budget);
-    gone.share.follow(&near);
-    write(&mut near, 11 * MIB);
-    drop(gone);
-    drop(near);
-    assert!(!budget.admits());
-    drop(far);
-    later(&budget);
-    assert!(budget.admits());
-    assert!(budget.accounts().left.is_empty());
-    assert_eq!(budget.used.load(Ordering::Relaxed), 0);
+    for is_unbound in [false, true] {
+        let budget = budget(10 * MIB);
+        let (mut near, mut far) = pipes();
+        let mut gone = Peer::of(&budget);
+        gone.share.follow(&near);
+        write(&mut near, 11 * MIB);
+        if is_unbound {
+            far.half_close();
+        }
+        drop((gone, near));
+        assert!(!budget.admits(), "unbound: {is_unbound}");
+        drop(far);
+        later(&budget);
+        assert!(budget.admits());
+        assert!(budget.accounts().left.is_empty());
+        assert_eq!(budget.used.load(Ordering::Relaxed), 0);
+    }
 }
 
 #[test]

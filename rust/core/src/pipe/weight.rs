@@ -82,16 +82,19 @@ pub(crate) struct Inbound {
 }
 
 impl Inbound {
-    /// The weight of the complete messages that wait. 0 after the reading end is gone.
+    /// The weight of the complete messages that wait. 0 after the reading end is dropped.
     pub(crate) fn weight(&self) -> u64 {
-        let own = &self.shared.ends[self.side];
-        if own.far.is_gone() {
+        let (own, far) = (
+            &self.shared.ends[self.side],
+            &self.shared.ends[1 - self.side],
+        );
+        if far.dropped.load(Ordering::Acquire) {
             return 0;
         }
         if let Some(slot) = &own.slot {
             return lock(&slot.newest).as_ref().map_or(0, Message::weight);
         }
-        let (own, far) = (&own.counts, &self.shared.ends[1 - self.side].counts);
+        let (own, far) = (&own.counts, &far.counts);
         let waiting = |written: u64, read: u64| written.saturating_sub(read);
         let load = Ordering::Relaxed;
         let messages = waiting(own.written.load(load), far.read.load(load));
