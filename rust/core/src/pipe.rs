@@ -424,7 +424,9 @@ impl Pipe {
         let hwm = self.own().limit.messages();
         let queued = self.written - self.far_read;
         let is_low = queued <= hwm - hwm.div_ceil(2);
-        let bytes = self.far().counts.bytes_read.load(Ordering::Relaxed) - full_at;
+        // The count is lower than before if the reader keeps a message: see `hold`.
+        let bytes_read = self.far().counts.bytes_read.load(Ordering::Relaxed);
+        let bytes = bytes_read.saturating_sub(full_at);
         if hwm == 0 || is_low || (queued < hwm && bytes >= ROOM_BYTES) {
             // The bell stays armed, as in `check_write_bytes`.
             self.room = Room::Left;

@@ -148,4 +148,21 @@ mod tests {
         }
         assert_eq!(owner.0.load(Ordering::Relaxed), before + 1);
     }
+
+    #[test]
+    fn a_full_writer_does_not_take_a_kept_message_for_many_that_were_read() {
+        let (mut writer, mut reader) = pair(10, 0);
+        writer.write(Message::from(vec![0; 1000])).unwrap();
+        for _ in 1..10 {
+            writer.write(Message::from("0123456789")).unwrap();
+        }
+        writer.flush();
+        let large = reader.read().unwrap();
+        // The writer finds the pipe full after this read, and before the message is kept.
+        assert_eq!(fill(&mut writer), 1);
+        assert!(reader.hold(&large, false));
+        reader.read().unwrap();
+        reader.read().unwrap();
+        assert!(!writer.check_write(), "more than half of the mark waits");
+    }
 }
