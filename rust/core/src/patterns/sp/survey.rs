@@ -209,11 +209,18 @@ impl Pattern for Surveyor {
         self.drop_unasked(pipes);
     }
 
-    fn detach(&mut self, _: &mut PipeSet, id: PipeId) {
+    fn detach(&mut self, pipes: &mut PipeSet, id: PipeId) {
         self.outbound.remove(id);
         self.inbound.remove(id);
         for survey in self.surveys.values_mut() {
-            survey.answers.retain(|(_, from)| *from != id);
+            survey.answers.retain(|(answer, from)| {
+                let stays = *from != id;
+                if !stays {
+                    pipes.count_drop(Some(id), DropReason::Refused);
+                    pipes.release(id, answer);
+                }
+                stays
+            });
         }
     }
 

@@ -160,6 +160,7 @@ fn a_peer_that_the_socket_leaves_takes_its_answers_along() {
     rig.pipes.doom(id, DoomReason::Requested);
     assert!(!rig.can_recv() || rig.is_gone(id));
     assert!(!rig.can_recv());
+    assert_eq!(rig.dropped(DropReason::Refused), 1);
 }
 
 #[test]
