@@ -2,6 +2,7 @@
 
 use std::ops::ControlFlow;
 
+use crate::error::ErrorKind;
 use crate::patterns::Pattern;
 use crate::patterns::pipe_set::{DropReason, Overflow, PipeSet};
 use crate::pipe::PipeId;
@@ -66,11 +67,17 @@ fn drain_for_any(pattern: &mut dyn Pattern, pipes: &mut PipeSet, drained: &mut D
             }
         };
         budget = budget.saturating_sub(size_of(&message));
-        drained.some = true;
-        if pattern.send(pipes, &mut message).is_err() {
-            // The pattern has accepted it before, and has just found a peer with room.
-            pipes.count_drop(None, DropReason::Disk);
+        match pattern.send(pipes, &mut message) {
+            Ok(()) => {}
+            Err(error) if error.kind() == ErrorKind::Again => {
+                // The peer with room has left since.
+                pipes.put_back(&message);
+                break false;
+            }
+            // The pattern has accepted it before.
+            Err(_) => pipes.count_drop(None, DropReason::Disk),
         }
+        drained.some = true;
     };
     match is_empty {
         // Nothing waits on disk, so that all may take new messages.

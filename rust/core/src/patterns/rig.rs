@@ -47,7 +47,7 @@ pub struct Rig {
     eager: bool,
     hwm: usize,
     inbox: Arc<Inbox>,
-    far: HashMap<PipeId, Pipe>,
+    pub(super) far: HashMap<PipeId, Pipe>,
     doomed: HashMap<PipeId, DoomReason>,
     /// Whether the last call ended before the pattern had read everything.
     is_behind: bool,

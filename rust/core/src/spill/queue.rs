@@ -207,6 +207,23 @@ impl Queue {
         Ok(Some(message))
     }
 
+    /// Returns the message that was just [taken](Self::take) to the front. Its file is left only when the next one is read,
+    /// so it is still there.
+    pub(crate) fn put_back(&mut self, message: &Message) {
+        let Some(first) = self.segments.front_mut() else {
+            return;
+        };
+        let size = record::size_of(message);
+        self.at -= size;
+        self.messages += 1;
+        self.bytes += size;
+        first.messages += 1;
+        if let Some(cursor) = &mut self.cursor {
+            let recorded = cursor.write(&self.dir, (first.number, self.at));
+            self.is_behind = recorded.is_err();
+        }
+    }
+
     fn front(&mut self, ahead: usize) -> io::Result<Option<(Message, u64)>> {
         while let Some(first) = self.segments.front_mut() {
             if self.at >= first.end {

@@ -1,6 +1,7 @@
 //! Sockets with a small disk against a list of what each peer must get, with random reads, closes and crashes.
 
 mod absent;
+mod deserted;
 mod disks;
 
 use std::collections::{HashMap, VecDeque};

@@ -483,4 +483,15 @@ impl PipeSet {
             }
         }
     }
+
+    /// Returns the message to disk that was just taken for any peer, because none has room any more.
+    #[cold]
+    pub(in crate::patterns) fn put_back(&mut self, message: &Message) {
+        if let Some(overflow) = self.overflow.as_deref_mut()
+            && let Some(queue) = &mut overflow.for_any
+        {
+            queue.put_back(message);
+            overflow.bytes += size_of(message);
+        }
+    }
 }
