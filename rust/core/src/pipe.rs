@@ -164,7 +164,7 @@ enum Room {
     /// A write has reached the mark when the far reader had read this many bytes. The pipe stays full until the reader
     /// has reached the low-water mark, or has read [`ROOM_BYTES`] more.
     Full { bytes_read: u64 },
-    /// The pipe has no room, whatever its reader does, because earlier messages wait elsewhere: see [`Pipe::hold`].
+    /// The pipe has no room, whatever its reader does, because earlier messages wait elsewhere: see [`Pipe::block`].
     Blocked { bytes_read: u64 },
 }
 
@@ -319,8 +319,8 @@ impl Pipe {
 
     /// Returns true if a message may be written: the pipe is below the high-water mark and the far end is open. If it
     /// returns false because there is no room, [`PipeEvent::Writable`] follows when the reader has reached the
-    /// low-water mark. The reader looks for a waiting writer after each half of the high-water mark that it has read, and
-    /// before it sleeps, so the event may come up to half a mark later. Until then the writer waits below the mark.
+    /// low-water mark. The reader checks for a waiting writer only after every half mark, and before it sleeps. So the
+    /// writer may stay blocked for up to half a mark after there is room.
     #[inline]
     pub fn check_write(&mut self) -> bool {
         if self.is_far_closed() {

@@ -333,8 +333,8 @@ impl Session {
             io.give_memory_back();
         }
         let stranded = up.stranded();
-        // Messages that the peer's kernel has not acknowledged by now will not be read. More may be acknowledged soon, so it is
-        // asked once.
+        // Messages that the peer's kernel has not acknowledged by now will not be read. The kernel is asked only once, because
+        // a second answer could differ.
         let unsent = up.stream.unsent() as u64;
         let (unheard, unheard_bytes) = up.unheard(unsent);
         let lost_bytes = up.engine.messages_backlog() as u64 + unheard_bytes;

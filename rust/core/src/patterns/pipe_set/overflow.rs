@@ -2,9 +2,9 @@
 //!
 //! Types that give a message to any peer have one queue on disk, which begins when no peer has room. Types that choose
 //! the peer have a queue for each peer without room. Memory holds the older messages, and disk the newer ones. While a
-//! queue on disk is not empty, the pipes that it concerns are [held](crate::pipe::Pipe::hold): they have no room for new
-//! messages, so these are appended to the queue, and keep their order. Because a held pipe looks like a full one, the
-//! path of a message that has room does no work for this.
+//! queue on disk is not empty, the pipes that it concerns are [blocked](crate::pipe::Pipe::block): they have no room for
+//! new messages, so these are appended to the queue, and keep their order. Because a blocked pipe looks like a full one,
+//! the path of a message that has room does no work for this.
 //!
 //! `patterns/draining.rs` returns messages to memory when a reader has made room.
 
