@@ -14,6 +14,29 @@ fn text(m: &Message) -> String {
 }
 
 #[test]
+fn a_socket_that_binds_later_does_not_conflate() {
+    for binds_first in [false, true] {
+        let context = Context::new();
+        let (push, pull) = (
+            socket(&context, SocketType::Push),
+            socket(&context, SocketType::Pull),
+        );
+        pull.int(ids::CONFLATE, 1);
+        if binds_first {
+            pull.bind("inproc://newest").unwrap();
+        }
+        push.connect("inproc://newest").unwrap();
+        if !binds_first {
+            pull.bind("inproc://newest").unwrap();
+        }
+        for n in 1..=3 {
+            push.put(&format!("{n}"));
+        }
+        assert_eq!(pull.take(), if binds_first { "3" } else { "1" });
+    }
+}
+
+#[test]
 fn push_pull_in_order() {
     let context = Context::with_options(zeroxide::ContextOptions::default());
     let pull = context.socket(SocketType::Pull).unwrap();
