@@ -257,6 +257,25 @@ def test_majordomo_survives_a_killed_and_a_silent_broker(peers, directory, form,
     assert ask(form, endpoint, version, b"4") == [b"worker", b"4"]
 
 
+def test_a_request_that_kills_three_workers_is_dropped(sockets, zmq):
+    options = {"heartbeat": 20, "liveness": 1000, "context": sockets.context}
+    with patterns.MajordomoBroker("inproc://broker", **options) as broker:
+        running = Background(broker.run)
+        client = sockets.context.socket(zmq.REQ)
+        client.connect("inproc://broker")
+        client.send_multipart([b"MDPC01", b"echo", b"poison"])
+        for _ in range(3):
+            worker = sockets.context.socket(zmq.DEALER)
+            worker.connect("inproc://broker")
+            worker.send_multipart([b"", b"MDPW01", b"\x01", b"echo"])
+            while worker.recv_multipart()[-1] != b"poison":
+                pass  # a heartbeat
+            worker.close()
+        eventually(lambda: broker.dropped == 1)
+        broker.stop()
+        running.result()
+
+
 def test_majordomo_forgets_a_killed_worker(peers, directory):
     endpoint = f"ipc://{directory}/broker"
     peers.start("MajordomoBroker", endpoint=endpoint, **BEATS)

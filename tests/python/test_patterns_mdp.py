@@ -259,6 +259,16 @@ def test_workers_that_have_gone_before_they_had_a_request_do_not_count():
         machine.handle_unroutable(link, parts, 0)
 
 
+def test_workers_whose_request_is_not_sent_yet_when_a_heartbeat_fails_do_not_count():
+    machine = broker()
+    for number in range(5):
+        ready(machine, b"%d" % number)
+    request(machine, b"1")
+    for number in range(4):
+        machine.handle_unroutable(PEERS, [b"%d" % number, *MDP_0_1.write_heartbeat()], 0)
+    assert commands(machine)[-1] == given(b"4", b"1")
+
+
 def test_a_request_that_kills_its_workers_ends():
     machine = broker()
     request(machine, b"poison")
@@ -266,6 +276,18 @@ def test_a_request_that_kills_its_workers_ends():
         ready(machine, b"%d" % number)
         machine.handle_message(PEERS, [b"%d" % number, *MDP_0_1.write_disconnect()], 0)
     assert commands(machine) == [given(b"%d" % number, b"poison") for number in range(3)]
+
+
+def test_a_request_that_kills_its_workers_ends_if_a_heartbeat_finds_them_dead():
+    machine = broker()
+    request(machine, b"poison")
+    for number in range(3):
+        ready(machine, b"%d" % number)
+        assert commands(machine) == [given(b"%d" % number, b"poison")]
+        machine.handle_unroutable(PEERS, [b"%d" % number, *MDP_0_1.write_heartbeat()], 0)
+    ready(machine, b"3")
+    assert commands(machine) == []
+    assert machine.dropped == 1
 
 
 def test_a_request_is_not_repeated_after_a_partial_reply():

@@ -9,7 +9,7 @@ from ..constants import SocketType
 from ..context import Context
 from ._driver import AsyncRunner, Configure, Driver, Runner, opener
 from ._heartbeat import Heartbeat
-from ._machine import Machine
+from ._machine import Machine, Send
 from ._mdp import MDP_0_1, MDP_0_2, Disconnect, Protocol, Ready, Reply
 from ._mdp import Heartbeat as Beat
 from ._schedule import Schedule
@@ -104,10 +104,15 @@ class BrokerMachine(Machine):
 
     def handle_unroutable(self, link: str, parts: list[bytes], now: float) -> None:
         worker = self._workers.get(parts[0])
-        if worker is not None:
-            if worker.request is not None:
-                worker.request.tries -= 1  # it never had the request
-            self._remove(parts[0], now)
+        if worker is None:
+            return
+        if (request := worker.request) is not None:
+            message = worker.protocol.write_worker_request(request.client, request.body)
+            unsent = [parts, *(send.parts for send in self._commands if isinstance(send, Send))]
+            # A heartbeat cannot be sent either if the worker has died of its request.
+            if [parts[0], *message] in unsent:
+                request.tries -= 1  # it never had the request
+        self._remove(parts[0], now)
 
     def handle_timeout(self, now: float) -> None:
         for address in self._beats.pop_due(now):
