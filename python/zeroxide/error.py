@@ -241,6 +241,10 @@ class InvalidMessage(ZMQBaseError, ValueError):
         super().__init__(msg)
         self.data = data
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        # By default, a copy is made with the text only.
+        return type(self), (*self.args, self.data), self.__dict__
+
 
 class ZMQBindError(ZMQBaseError):
     """`Socket.bind_to_random_port` found no free port.

@@ -1,6 +1,7 @@
 """Exceptions: their classes, numbers and texts."""
 
 import copy
+import importlib
 import pickle
 
 import pytest
@@ -74,6 +75,29 @@ def test_a_copy_has_the_attributes_of_the_original(zmq, sockets, duplicate):
         same = duplicate(error)
         assert type(same) is type(error)
         assert (same.args, same.errno, str(same)) == (error.args, error.errno, str(error))
+        assert same.__dict__ == error.__dict__
+
+
+# The arguments of errors that are not made from a text alone.
+ARGUMENTS = {
+    "InvalidMessage": ("not a message of type int", b"body"),
+    "NotFlushed": ({"tcp://127.0.0.1:5555": 3},),
+    "UntrustedPickle": ("192.0.2.1", "refused"),
+    "ZMQError": (11, "again"),
+}
+
+
+@pytest.mark.zeroxide_only
+@pytest.mark.parametrize("module", ["error", "patterns", "pipeline", "ssh.tunnel"])
+def test_every_public_error_can_be_pickled(module):
+    found = importlib.import_module(f"zeroxide.{module}")
+    kinds = [kind for name in dir(found) if isinstance(kind := getattr(found, name), type)]
+    errors = [kind for kind in kinds if issubclass(kind, Exception)]
+    assert errors
+    for kind in errors:
+        error = kind(*ARGUMENTS.get(kind.__name__, ("text",)))
+        same = pickle.loads(pickle.dumps(error))
+        assert (type(same), str(same), same.args) == (kind, str(error), error.args)
         assert same.__dict__ == error.__dict__
 
 
