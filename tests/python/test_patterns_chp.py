@@ -529,6 +529,16 @@ def test_an_own_update_is_sent_until_it_is_published():
     assert commands(machine) == []
 
 
+@pytest.mark.parametrize(
+    ("ttl", "sent"), [(60, b"60"), (0.25, b"0.25"), (0.001, b"0.001"), (1_234_567, b"1234567")]
+)
+def test_a_time_to_live_is_sent_in_full(ttl, sent):
+    machine = client()
+    machine.set(b"key", b"value", ttl, 0)
+    [(link, frames)] = commands(machine)
+    assert (link, frames[3]) == ("publisher", b"ttl=%s\n" % sent)
+
+
 def test_an_own_update_that_is_in_the_map_is_not_sent_again():
     machine = client()
     machine.set(b"a", b"1", None, 0)

@@ -74,7 +74,9 @@ class CloneClientMachine(Machine):
 
     def set(self, key: bytes, value: bytes, ttl: float | None, now: float) -> None:
         """Sends an update."""
-        properties = b"" if ttl is None else b"ttl=%s\n" % f"{ttl:g}".encode()
+        # Without an exponent, which not every server reads.
+        seconds = "" if ttl is None else f"{ttl:.3f}".rstrip("0").rstrip(".")
+        properties = b"" if ttl is None else b"ttl=%s\n" % seconds.encode()
         entry = Entry(key, 0, uuid.uuid4().bytes, properties, value)
         if key.startswith(self._subtree):  # of others, no server reports the update to this client
             if key not in self._unconfirmed and len(self._unconfirmed) >= _MAX_UNCONFIRMED:
