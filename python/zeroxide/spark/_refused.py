@@ -1,9 +1,9 @@
 """Reports options that no use of the format has, and streams that cannot be read."""
 
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, NoReturn
 
-from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
+from pyspark.sql.datasource import DataSourceStreamReader
 
 from .log_options import LogReadOptions, mode
 from .options import LogWriteOptions, ReadOptions, WriteOptions, is_for_log
@@ -77,14 +77,9 @@ class RefusedStream(DataSourceStreamReader):
     def __init__(self, error: ValueError) -> None:
         self._error = error
 
-    def initialOffset(self) -> dict[str, Any]:
-        """Raises the error."""
+    def _refuse(self, *_: Any, **__: Any) -> NoReturn:
         raise self._error
 
-    def read(self, partition: InputPartition) -> Iterator[tuple[Any, ...]]:
-        """Raises the error."""
-        raise self._error
-
-    def getDefaultReadLimit(self) -> Any:
-        """Raises the error: Spark 4.2 asks for this first."""
-        raise self._error
+    # Which call comes first depends on the version of Spark: `latestOffset`, without arguments, until 4.1, and
+    # `getDefaultReadLimit` since 4.2.
+    initialOffset = latestOffset = getDefaultReadLimit = partitions = read = commit = _refuse
