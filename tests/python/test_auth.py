@@ -50,6 +50,14 @@ def test_certificates_are_made_and_read(zmq, auth, directory):
         assert "email = a@b" in file.read()
 
 
+@pytest.mark.zeroxide_only
+@pytest.mark.parametrize("metadata", [{"a\nb": "c"}, {"a": "b\r"}, {b"a": b"b\ncurve"}])
+def test_metadata_cannot_add_lines(auth, directory, metadata):
+    with pytest.raises(ValueError, match="without line breaks"):
+        auth.create_certificates(directory, "alice", metadata)
+    assert os.listdir(directory) == []
+
+
 @pytest.mark.parametrize(("writer", "reader"), [("zmq", "zeroxide"), ("zeroxide", "zmq")])
 @pytest.mark.filterwarnings("ignore:every user of this machine can read:RuntimeWarning")
 @pytest.mark.zeroxide_only

@@ -35,14 +35,16 @@ _SECRET = """\
 
 
 def create_certificates(
-    key_dir: _Path, name: str, metadata: Mapping[str, str] | None = None
+    key_dir: _Path,
+    name: str,
+    metadata: Mapping[str, str | bytes] | Mapping[bytes, str | bytes] | None = None,
 ) -> tuple[str, str]:
     """Creates a key pair and writes it to two files. Only their owner can read the secret one.
 
     Args:
         key_dir: The folder to write to.
         name: The name of the files, without the endings ``.key`` and ``.key_secret``.
-        metadata: Further entries to write next to the keys, if any.
+        metadata: Further entries to write into the secret file, if any: text, or `bytes` in UTF-8.
 
     Returns:
         The names of the files, the public one first.
@@ -51,6 +53,7 @@ def create_certificates(
         FileNotFoundError: The folder does not exist.
         OSError: A file cannot be written.
         TypeError: An argument is of the wrong type.
+        ValueError: An entry has a line break.
 
     Source:
         pyzmq's ``zmq.auth.create_certificates``
@@ -60,6 +63,7 @@ def create_certificates(
     folder = _checks.path("key_dir", key_dir)
     if metadata is not None and not isinstance(metadata, Mapping):
         raise TypeError(f"metadata takes a dict of text, not {_checks.shown(metadata)}")
+    entries = [(_text(field), _text(value)) for field, value in (metadata or {}).items()]
     base = os.path.join(folder, _checks.name("name", name))
     folder = os.path.dirname(base) or "."
     if "\0" in base or not os.path.isdir(folder):
@@ -67,22 +71,30 @@ def create_certificates(
             errno.ENOENT, "certificates need a folder that exists; this one does not", folder
         )
     keys = [("public-key", public_key)]
-    public_file = _write(f"{base}.key", 0o644, _PUBLIC, metadata, keys)
+    public_file = _write(f"{base}.key", 0o644, _PUBLIC, [], keys)  # handed out, so without entries
     keys.append(("secret-key", secret_key))
-    secret_file = _write(f"{base}.key_secret", 0o600, _SECRET, metadata, keys)
+    secret_file = _write(f"{base}.key_secret", 0o600, _SECRET, entries, keys)
     return public_file, secret_file
+
+
+def _text(entry: object) -> str:
+    """Returns a name or value of `metadata` as text of one line."""
+    text = entry.decode() if isinstance(entry, bytes) else str(entry)
+    if "\n" in text or "\r" in text:
+        raise ValueError(f"metadata takes text without line breaks, not {_checks.shown(text)}")
+    return text
 
 
 def _write(
     path: str,
     mode: int,
     note: str,
-    metadata: Mapping[str, str] | None,
+    entries: list[tuple[str, str]],
     keys: list[tuple[str, str]],
 ) -> str:
     lines = [f"#   Made by zeroxide on {datetime.datetime.now():%Y-%m-%d %H:%M:%S}\n", note, "\n"]
     lines.append("metadata\n")
-    lines += [f"    {field} = {value}\n" for field, value in (metadata or {}).items()]
+    lines += [f"    {field} = {value}\n" for field, value in entries]
     lines.append("curve\n")
     lines += [f'    {field} = "{key}"\n' for field, key in keys]
     # A new file replaces an existing one or a link, whose target is not written to. The keys

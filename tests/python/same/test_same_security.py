@@ -1,5 +1,7 @@
 """Authentication and certificates."""
 
+from pathlib import Path
+
 import pytest
 from support import eventually
 
@@ -126,6 +128,15 @@ def test_certificates(part, directory):
     assert (len(public), len(secret)) == (40, 40)
     assert auth.load_certificate(public_file) == (public, None)
     assert auth.load_certificates(directory) == {public: True}
+
+
+def test_only_the_secret_certificate_has_metadata(part, directory):
+    metadata = {"email": "a@b", b"name": b"Alice"}
+    files = part("auth").create_certificates(directory, "name", metadata)
+    public, secret = (Path(file).read_text() for file in files)
+    assert "    email = a@b\n    name = Alice\n" in secret
+    assert "email" not in public
+    assert "Alice" not in public
 
 
 def test_not_certificates(part, directory):
