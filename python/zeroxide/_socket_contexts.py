@@ -1,5 +1,6 @@
 """Contexts of sockets for asyncio: several requests or surveys at a time."""
 
+import contextlib
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 from weakref import WeakKeyDictionary
@@ -172,6 +173,9 @@ class AsyncSocketContext(Closing):
             async with asyncio.timeout(None if limit < 0 else limit / 1000):
                 return await self._calls.repeat(call)
         except TimeoutError:
+            # A message may have come in time while the loop was busy.
+            with contextlib.suppress(Again):
+                return call()
             raise Again(Errno.EAGAIN, f"nothing happened within {limit} ms") from None
 
     def __repr__(self) -> str:

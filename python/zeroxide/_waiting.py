@@ -37,6 +37,10 @@ async def wait_for_peers(
                     return found
                 await readable.wait()
     except TimeoutError:
+        # A peer may have come in time while the loop was busy.
+        found = look()
+        if found >= count:
+            return found
         raise socket._too_few(found, count, what) from None
     finally:
         watcher.rest()

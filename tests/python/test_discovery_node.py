@@ -8,6 +8,7 @@ import signal
 import socket
 import subprocess
 import sys
+import time
 import uuid
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -199,6 +200,27 @@ def test_a_busy_loop_does_not_stop_a_node(port: int, node: Callable[..., Node]) 
             for number in range(1, 20):
                 assert one.whisper(busy.uuid, b"still there?")
                 eventually(lambda number=number: len(busy._driver._events) > number)
+
+    asyncio.run(main())
+
+
+def test_an_event_that_arrives_in_time_while_the_loop_is_busy(
+    port: int, node: Callable[..., Node]
+) -> None:
+    one = node("one")
+
+    async def main() -> None:
+        options = {"interface": "lo", "port": port, "interval": 50}
+        async with AsyncNode("busy", **options) as busy:
+            assert isinstance(await busy.recv(LONG), Enter)
+            expect(one, Enter)
+            waiting = asyncio.create_task(busy.recv(200))
+            await asyncio.sleep(0)
+            one.whisper(busy.uuid, b"hello")
+            eventually(lambda: busy._driver._events)
+            time.sleep(0.3)
+            event = await waiting
+            assert isinstance(event, Whisper)
 
     asyncio.run(main())
 

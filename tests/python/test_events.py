@@ -158,6 +158,22 @@ def test_async_iteration(zmq):
     asyncio.run(asyncio.wait_for(main(), PATIENCE))
 
 
+def test_a_peer_that_connects_in_time_while_the_loop_is_busy(zmq, sockets):
+    pull, push = (sockets.context.socket(kind) for kind in (zmq.PULL, zmq.PUSH))
+    pull.bind("inproc://busy")
+
+    async def main():
+        from zeroxide.asyncio import Socket
+
+        waiting = asyncio.ensure_future(Socket(shadow=pull).wait_connected(timeout=200))
+        await asyncio.sleep(0)
+        push.connect("inproc://busy")
+        time.sleep(0.3)
+        assert await waiting == 1
+
+    asyncio.run(asyncio.wait_for(main(), PATIENCE))
+
+
 @pytest.mark.parametrize("is_cancelled", [False, True])
 def test_several_tasks_share_the_events(zmq, is_cancelled):
     async def main():

@@ -6,6 +6,7 @@ import errno
 import importlib
 import os
 import threading
+import time
 
 import pytest
 from certificates import Authority
@@ -146,6 +147,27 @@ def test_surveys_of_asyncio(zmq, transport, sockets):
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
             context.destroy(linger=0)
+
+    asyncio.run(main())
+
+
+def test_an_answer_that_arrives_in_time_while_the_loop_is_busy(zmq, sockets):
+    module = importlib.import_module(f"{zmq.__name__}.asyncio")
+    rep, req = (sockets.context.socket(kind) for kind in (zmq.REP, zmq.REQ))
+    rep.wire_protocol = req.wire_protocol = zmq.SP
+    rep.bind(sockets.endpoint("inproc"))
+    req.connect(rep.last_endpoint.decode())
+
+    async def main():
+        with module.Socket(shadow=req).open_context() as context:
+            req.rcvtimeo = 200
+            await context.send(b"?")
+            waiting = asyncio.ensure_future(context.recv())
+            await asyncio.sleep(0)
+            assert rep.recv() == b"?"
+            rep.send(b"!")
+            time.sleep(0.3)
+            assert await waiting == b"!"
 
     asyncio.run(main())
 

@@ -436,7 +436,7 @@ class AsyncNode(_Node):
                 async with asyncio.timeout_at(end):
                     await future
             except TimeoutError:
-                return None
+                return self._driver.take()  # it may have come in time while the loop was busy
             finally:
                 self._driver.forget_waker(future)
         return event

@@ -28,19 +28,22 @@ _P = TypeVar("_P", bound="int | HasFileno")
 
 
 def patiently(look: Callable[[], _T], event: Event, timeout: float | None) -> _T | None:
-    """Polls at once and after each `event`, until there is a result.
+    """Polls at once, after each `event` and after the time limit, until there is a result.
 
     Returns None after `timeout` milliseconds; None or a negative timeout means no limit.
     """
     forever = timeout is None or timeout < 0
     deadline = time.monotonic() + (timeout or 0) / 1000
+    is_late = False
     while True:
         event.clear()
         found = look()
         if found:
             return found
-        if not event.wait(None if forever else max(0, deadline - time.monotonic())):
+        if is_late:
             return None
+        # A busy hub may not have noticed an event that came in time.
+        is_late = not event.wait(None if forever else max(0, deadline - time.monotonic()))
 
 
 class _Watch:

@@ -334,6 +334,30 @@ def test_timeouts_work(zmq, pipe, context):
 
 
 @pytest.mark.zeroxide_only
+@pytest.mark.parametrize("call", ["poller", "poll", "recv", "context"])
+def test_a_message_that_arrives_in_time_while_the_hub_is_busy(zmq, green, sockets, call):
+    rep, req = (sockets.context.socket(kind) for kind in (zmq.REP, zmq.REQ))
+    rep.wire_protocol = req.wire_protocol = zmq.SP
+    rep.rcvtimeo = 200
+    rep.bind("inproc://busy")
+    req.connect("inproc://busy")
+    poller = green.Poller()
+    poller.register(rep, zmq.POLLIN)
+    calls = {
+        "poller": (lambda: poller.poll(200), [(rep, zmq.POLLIN)]),
+        "poll": (lambda: rep.poll(200), zmq.POLLIN),
+        "recv": (rep.recv, b"x"),
+        "context": (rep.open_context().recv, b"x"),
+    }
+    begin, result = calls[call]
+    waiting = gevent.spawn(begin)
+    gevent.sleep(0)
+    req.send(b"x")
+    time.sleep(0.3)
+    assert waiting.get() == result
+
+
+@pytest.mark.zeroxide_only
 def test_many_greenlets_wait_in_line(zmq, pipe):
     pull, push = pipe
     order = []

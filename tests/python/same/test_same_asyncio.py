@@ -4,6 +4,7 @@ import asyncio
 import gc
 import inspect
 import os
+import time
 
 import pytest
 
@@ -311,6 +312,27 @@ def test_poller(zmq, aio, pair):
         assert await waiting == [(pull, zmq.POLLIN)]
         poller.register(push, zmq.POLLOUT)
         assert dict(await poller.poll(1000)) == {pull: zmq.POLLIN, push: zmq.POLLOUT}
+
+    pair(body)
+
+
+@pytest.mark.parametrize("call", ["poller", "poll", "recv"])
+def test_a_message_that_arrives_in_time_while_the_loop_is_busy(zmq, aio, pair, call):
+    async def body(push, pull):
+        pull.rcvtimeo = 200
+        poller = aio.Poller()
+        poller.register(pull, zmq.POLLIN)
+        calls = {
+            "poller": (lambda: poller.poll(200), [(pull, zmq.POLLIN)]),
+            "poll": (lambda: pull.poll(200), zmq.POLLIN),
+            "recv": (pull.recv, b"x"),
+        }
+        begin, result = calls[call]
+        waiting = asyncio.ensure_future(begin())
+        await asyncio.sleep(0)
+        await push.send(b"x")
+        time.sleep(0.3)
+        assert await waiting == result
 
     pair(body)
 
