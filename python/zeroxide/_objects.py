@@ -34,13 +34,15 @@ _T = TypeVar("_T")
 _R = TypeVar("_R")
 
 
-def _json() -> Any:
-    """Returns what has the functions for JSON: the module where a program may have replaced them, if it is loaded."""
-    if (jsonapi := sys.modules.get(_JSONAPI)) is not None:
-        return jsonapi
+def _json(name: str) -> Any:
+    """Returns a function for JSON: that of the module where a program may have replaced it, if it is loaded."""
+    jsonapi = sys.modules.get(_JSONAPI)
+    # While another thread imports the module, it has no functions yet.
+    if (function := getattr(jsonapi, name, None)) is not None:
+        return function
     import json
 
-    return json
+    return getattr(json, name)
 
 
 class ObjectMessages(OptionAttributes):
@@ -232,7 +234,7 @@ class ObjectMessages(OptionAttributes):
         Source:
             pyzmq's ``Socket.send_json``
         """
-        text = _json().dumps(obj, **kwargs)
+        text = _json("dumps")(obj, **kwargs)
         body = encoded(text) if isinstance(text, str) else text
         return self.send(body, flags, routing_id=routing_id, group=group)
 
@@ -259,7 +261,7 @@ class ObjectMessages(OptionAttributes):
 
         def load(body: bytes) -> Any:
             try:
-                return _json().loads(body, **kwargs)
+                return _json("loads")(body, **kwargs)
             except ValueError as error:
                 raise _not_json(self, body, error) from None
 

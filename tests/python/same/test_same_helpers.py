@@ -4,6 +4,7 @@ import json
 import logging
 import subprocess
 import sys
+import types
 
 import pytest
 from support import Background
@@ -352,6 +353,15 @@ def test_json(part):
     assert type(jsonapi.dumps(1)) is bytes
     assert jsonapi.loads(b'{"a": 1}') == jsonapi.loads('{"a": 1}') == {"a": 1}
     assert jsonapi.dumps({"b": 1, "a": 2}, sort_keys=True).find(b"a") < 4
+
+
+def test_json_while_another_thread_imports_its_functions(zmq, sockets, part, monkeypatch):
+    """The module is there before its functions are."""
+    pull, push = sockets.pair(zmq.PULL, zmq.PUSH)
+    name = part("utils.jsonapi").__name__
+    monkeypatch.setitem(sys.modules, name, types.ModuleType(name))
+    push.send_json([1])
+    assert pull.recv_json() == [1]
 
 
 def test_json_by_functions_of_the_program(zmq, sockets, part, monkeypatch):
