@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, Unpack, cast, overload
 from . import _checks, _pickles, _typed
 from ._hints import encoded
 from ._options import OptionAttributes
+from ._overridden import has_own_recv
 from ._tracker import MessageTracker
 from .error import UntrustedPickle
 
@@ -52,6 +53,14 @@ class ObjectMessages(OptionAttributes):
     """The context that made the socket."""
     trust_pickles: "_pickles.Trust | None" = None
     """Whose pickles `recv_pyobj` opens; None for the setting of the context, `Context.trust_pickles`."""
+
+    def _has_local_peers_only(self) -> bool:
+        """Whether none of the socket's endpoints can be reached from another machine."""
+        raise NotImplementedError("a socket knows its endpoints")
+
+    def _recv_body(self, flags: int) -> Any:
+        """Receives a part: a frame, or what the `recv` of a program returns."""
+        return self.recv(flags, copy=False) if has_own_recv(self) else self.recv(flags)
 
     def _deserialize(self, recvd: Any, load: Callable[[Any], Any]) -> Any:
         """Makes the received bytes an object; other kinds of socket override this."""
@@ -99,7 +108,7 @@ class ObjectMessages(OptionAttributes):
                 "serialize takes a function that makes a list of parts, not"
                 f" {_checks.shown(serialize)}"
             ) from None
-        return self.send_multipart(parts, flags, copy=copy, **kwargs)
+        return self.send_multipart(parts, flags=flags, copy=copy, **kwargs)
 
     def recv_serialized(
         self,
@@ -120,7 +129,7 @@ class ObjectMessages(OptionAttributes):
         Source:
             pyzmq's ``Socket.recv_serialized``
         """
-        parts = self.recv_multipart(flags, copy=copy)
+        parts = self.recv_multipart(flags=flags, copy=copy)
         return cast(_R, self._deserialize(parts, deserialize))
 
     def send_string(
@@ -165,7 +174,7 @@ class ObjectMessages(OptionAttributes):
                 "encoding takes the name of an encoding such as 'utf-8', not"
                 f" {_checks.shown(encoding)}"
             ) from None
-        return self.send(body, flags, copy=copy, **kwargs)
+        return self.send(body, flags=flags, copy=copy, **kwargs)
 
     send_unicode = send_string
 
@@ -186,7 +195,7 @@ class ObjectMessages(OptionAttributes):
         Source:
             pyzmq's ``Socket.recv_string``
         """
-        data = self.recv(flags)
+        data = self.recv(flags=flags)
 
         def load(body: bytes) -> str:
             try:
@@ -236,7 +245,13 @@ class ObjectMessages(OptionAttributes):
         """
         text = _json("dumps")(obj, **kwargs)
         body = encoded(text) if isinstance(text, str) else text
-        return self.send(body, flags, routing_id=routing_id, group=group)
+        # A program's own `send` may not have these arguments.
+        extra: SendArguments = {}
+        if routing_id is not None:
+            extra["routing_id"] = routing_id
+        if group is not None:
+            extra["group"] = group
+        return self.send(body, flags=flags, **extra)
 
     def recv_json(self, flags: int = 0, **kwargs: "Unpack[LoadArguments]") -> Any:
         """Receives an object as JSON.
@@ -298,7 +313,7 @@ class ObjectMessages(OptionAttributes):
         if protocol is not None:
             _checks.whole("protocol", protocol, least=-1)
         body = pickle.dumps(obj, protocol)
-        tracker: MessageTracker | None = self.send(body, flags, **kwargs)
+        tracker: MessageTracker | None = self.send(body, flags=flags, **kwargs)
         return tracker
 
     def recv_pyobj(self, flags: int = 0) -> Any:
@@ -307,7 +322,9 @@ class ObjectMessages(OptionAttributes):
         Unpickling runs code of the sender's choice: use it only with peers that you trust with
         your program. Pickles that arrive over tcp from another machine, from peers that are not
         authenticated (by CURVE, or by PLAIN), are refused unless ``socket.trust_pickles`` or
-        ``context.trust_pickles`` is True. `send_typed` and `recv_typed` need no trust.
+        ``context.trust_pickles`` is True. If a subclass overrides `recv`, the sender is not known, so pickles
+        are also refused if any endpoint that the socket has had can be reached from another machine.
+        `send_typed` and `recv_typed` need no trust.
 
         Args:
             flags: As in `recv`.
@@ -323,22 +340,26 @@ class ObjectMessages(OptionAttributes):
         Source:
             pyzmq's ``Socket.recv_pyobj``
         """
-        frame = self.recv(flags, copy=False)
-        return self._deserialize(frame, self._unpickle)
+        return self._deserialize(self._recv_body(flags), self._unpickle)
 
-    def _unpickle(self, frame: Any) -> Any:
+    def _unpickle(self, body: Any) -> Any:
         trusts = self.trust_pickles
         if trusts is None:
             trusts = self.context.trust_pickles
         try:
-            return _pickles.load(frame, trusted=trusts)
+            if hasattr(body, "buffer"):
+                return _pickles.load(body, trusted=trusts)
+            return _pickles.load_without_peer(
+                body, trusted=trusts, is_local=self._has_local_peers_only
+            )
         except UntrustedPickle:
             raise
         except Exception as error:
-            if frame.bytes.startswith(_PICKLE):
+            content = getattr(body, "bytes", body)
+            if not isinstance(content, bytes) or content.startswith(_PICKLE):
                 # The object's own code may have failed.
                 raise
-            raise _not_a_pickle(self, frame.bytes, error) from error
+            raise _not_a_pickle(self, content, error) from error
 
     def send_typed(
         self,
@@ -375,7 +396,8 @@ class ObjectMessages(OptionAttributes):
         Source:
             zeroxide only
         """
-        tracker: MessageTracker | None = self.send(_typed.encode(obj, enc_hook), flags, **kwargs)
+        body = _typed.encode(obj, enc_hook)
+        tracker: MessageTracker | None = self.send(body, flags=flags, **kwargs)
         return tracker
 
     @overload
@@ -429,8 +451,8 @@ class ObjectMessages(OptionAttributes):
         Source:
             zeroxide only
         """
-        frame = self.recv(flags, copy=False)
-        return self._deserialize(frame, lambda frame: _typed.decode(frame, kind, dec_hook))
+        body = self._recv_body(flags)
+        return self._deserialize(body, lambda body: _typed.decode(body, kind, dec_hook))
 
 
 def _not_json(socket: ObjectMessages, body: bytes, error: ValueError) -> ValueError:

@@ -12,13 +12,14 @@ for it in every `send_multipart` would take a fifth of its time. These sockets g
 
 import weakref
 from collections.abc import Iterable
+from types import MethodDescriptorType
 from typing import Any
 
 from . import _checks
 from ._native import AsyncSocket, Frame
 from .constants import RCVMORE, SNDMORE
 
-__all__ = ["forget_replaced", "keep_replaced", "own_calls", "redirect"]
+__all__ = ["forget_replaced", "has_own_recv", "keep_replaced", "own_calls", "redirect"]
 
 
 def redirect(cls: type) -> None:
@@ -39,6 +40,17 @@ def own_calls(cls: type) -> dict[str, Any]:
     """Returns the four calls that a class has now."""
     names = ("send", "recv", "send_multipart", "recv_multipart")
     return {name: getattr(cls, name) for name in names}
+
+
+def has_own_recv(socket: Any) -> bool:
+    """Whether a socket's `recv` is this package's. One of a program may know no `copy`, and return no frames."""
+    if "recv" in socket.__dict__:
+        return False
+    cls = type(socket)
+    if type(cls.recv) is MethodDescriptorType:  # native, as most are
+        return True
+    defines = next(base for base in cls.__mro__ if "recv" in base.__dict__)
+    return _is_own(defines) and cls.recv is cls._own_calls["recv"]
 
 
 def keep_replaced(socket: Any, name: str) -> None:

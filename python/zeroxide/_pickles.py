@@ -2,19 +2,27 @@
 
 import errno
 import warnings
+from collections.abc import Callable
 from typing import Any, Literal, TypeAlias
 
 from . import as_zmq
 from ._native import Frame, own_addresses
 from .error import UntrustedPickle, ZMQError
 
-__all__ = ["Trust", "load"]
+__all__ = ["Trust", "is_local_endpoint", "load", "load_without_peer"]
 
 _REFUSED = (
     "unpickling runs code of the sender's choice, and the sender at {peer} is not "
     "authenticated. Use send_typed() and recv_typed(), or send_json() and recv_json(); or secure "
     "the connection with CURVE; or, if every peer that can reach this socket may run code here, set "
     "trust_pickles = True on the socket or its context"
+)
+
+_UNKNOWN = (
+    "unpickling runs code of the sender's choice, and this socket's own recv does not tell who the sender is: "
+    "peers on other machines can reach the socket. Use send_typed() and recv_typed(), or send_json() and "
+    "recv_json(); or, if every peer that can reach this socket may run code here, set trust_pickles = True "
+    "on the socket or its context"
 )
 
 NOBODY = "nobody"
@@ -40,10 +48,35 @@ def load(frame: Frame, *, trusted: Trust) -> Any:
         peer = _property(frame, "Peer-Address") or "a peer of this process"
         raise UntrustedPickle(peer, _NOBODY.format(peer=peer))
     if not trusted and not is_trustworthy(frame):
-        _refuse(_property(frame, "Peer-Address") or "a peer without an address")
+        peer = _property(frame, "Peer-Address") or "a peer without an address"
+        _refuse(peer, _REFUSED.format(peer=peer))
     import pickle
 
     return pickle.loads(frame.buffer)
+
+
+def load_without_peer(body: Any, *, trusted: Trust, is_local: Callable[[], bool]) -> Any:
+    """Does the same for what the `recv` of a program returned, which does not tell who sent it."""
+    peer = "a peer that is not known"
+    if trusted == NOBODY:
+        raise UntrustedPickle(peer, _NOBODY.format(peer=peer))
+    if not trusted and not is_local():
+        _refuse(peer, _UNKNOWN)
+    import pickle
+
+    return pickle.loads(body)
+
+
+def is_local_endpoint(endpoint: str) -> bool:
+    """Whether only programs on this machine can be at the other end. Does not know proxies and tunnels."""
+    transport, _, address = endpoint.partition("://")
+    if transport in ("inproc", "ipc"):
+        return True
+    # A source address may come first: tcp://SOURCE;HOST:PORT.
+    host = address.rpartition(";")[2].rpartition(":")[0]
+    # A host name cannot be all digits and dots. Without `ipaddress`, because all programs get here.
+    is_loopback = host.startswith("127.") and host.replace(".", "").isdigit()
+    return transport == "tcp" and (is_loopback or host in ("localhost", "[::1]"))
 
 
 def is_trustworthy(frame: Frame) -> bool:
@@ -85,9 +118,8 @@ def _is_local(address: str) -> bool:
     return str(ip).partition("%")[0] in own_addresses()
 
 
-def _refuse(peer: str) -> None:
+def _refuse(peer: str, text: str) -> None:
     global _warned
-    text = _REFUSED.format(peer=peer)
     if not as_zmq.installed():
         raise UntrustedPickle(peer, text)
     if not _warned:

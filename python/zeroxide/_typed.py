@@ -5,14 +5,11 @@ The encoding is MessagePack; msgspec does the work (``pip install zeroxide[typed
 
 import functools
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ._hints import tell_cure
 from ._optional import needed_by
 from .error import InvalidMessage
-
-if TYPE_CHECKING:
-    from ._native import Frame
 
 __all__ = ["decode", "encode"]
 
@@ -35,8 +32,8 @@ def encode(obj: object, enc_hook: _Hook | None = None) -> bytes:
     return body
 
 
-def decode(frame: "Frame", kind: Any, dec_hook: _Hook | None = None) -> Any:
-    """Decodes an object of type `kind` from a frame; raises `InvalidMessage` if it has another type."""
+def decode(body: Any, kind: Any, dec_hook: _Hook | None = None) -> Any:
+    """Decodes an object of type `kind` from a frame or bytes; raises `InvalidMessage` if it has another type."""
     msgspec = _msgspec()
     try:
         decoder = _decoder(kind, dec_hook)
@@ -45,10 +42,11 @@ def decode(frame: "Frame", kind: Any, dec_hook: _Hook | None = None) -> Any:
             raise
         decoder = msgspec.msgpack.Decoder(kind, dec_hook=dec_hook)
     try:
-        return decoder.decode(frame.buffer)
+        return decoder.decode(getattr(body, "buffer", body))
     except msgspec.DecodeError as error:
         name = getattr(kind, "__name__", None) or repr(kind)
-        raise InvalidMessage(f"not a message of type {name}: {error}", frame.bytes) from error
+        data = getattr(body, "bytes", body)
+        raise InvalidMessage(f"not a message of type {name}: {error}", data) from error
 
 
 @functools.lru_cache(256)

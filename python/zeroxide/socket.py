@@ -29,11 +29,13 @@ from ._native import SocketContext
 from ._option_calls import OptionCalls
 from ._options import HIDDEN, MIXED_CASE
 from ._overridden import keep_replaced, own_calls, redirect
+from ._pickles import is_local_endpoint
 from ._tables import TableMessages
 from ._typing import ReturnT_co
 from .constants import (
     EVENT_ALL,
     PAIR,
+    SOCKS_PROXY,
     TYPE,
     Errno,
     SocketType,
@@ -140,6 +142,8 @@ class Socket(OptionCalls, TableMessages, Generic[ReturnT_co]):
     """The socket's type; a plain number if an extension module has added the type."""
     _repr_cls: ClassVar[str] = "zmq.Socket"
     _shadow: bool = False
+    # Whether an endpoint can ever be reached from another machine. Of a shadow, only that of the original counts.
+    _was_exposed: bool = False
     # What `send`, `recv` and their multipart calls were when the class was made.
     _own_calls: ClassVar[dict[str, Any]]
     # Keeps what a shadow stands for alive.
@@ -360,6 +364,7 @@ class Socket(OptionCalls, TableMessages, Generic[ReturnT_co]):
         # Before anything is bound: where warnings are errors, a call that raises has done nothing.
         warn_of_security(self, addr)
         endpoint = super().bind(addr)
+        self._note_exposure(endpoint)
         return Attachment(self, "bind", endpoint)
 
     def connect(self, addr: str | bytes) -> Attachment[Self]:  # type: ignore[override]
@@ -392,7 +397,20 @@ class Socket(OptionCalls, TableMessages, Generic[ReturnT_co]):
         """
         warn_of_security(self, addr)
         endpoint = super().connect(addr)
+        self._note_exposure(endpoint)
         return Attachment(self, "connect", endpoint)
+
+    def _note_exposure(self, endpoint: str) -> None:
+        if not is_local_endpoint(endpoint):
+            _original(self).__dict__["_was_exposed"] = True
+
+    def _has_local_peers_only(self) -> bool:
+        return not (
+            _original(self)._was_exposed
+            # `connect_peer` is not noted, and a SOCKS server has a loopback of its own.
+            or self.type == SocketType.PEER
+            or self.get(SOCKS_PROXY)
+        )
 
     def bind_to_random_port(
         self,
@@ -599,6 +617,13 @@ def _find(shadow: "Socket[Any] | int") -> "Socket[Any]":
     socket = _sockets.get(shadow)
     if socket is None:
         raise ZMQError(Errno.ENOTSOCK, f"there is no socket number {shadow}")
+    return socket
+
+
+def _original(socket: "Socket[Any]") -> "Socket[Any]":
+    """Returns the socket that a shadow stands for, and any other socket itself."""
+    while (shadowed := socket._shadow_obj) is not None:
+        socket = shadowed
     return socket
 
 

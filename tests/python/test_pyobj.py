@@ -75,7 +75,6 @@ def stranger_to(zmq, context):
         properties: object = None
 
         def recv(self, flags=0, copy=True, track=False):
-            assert not copy
             return Stranger(zmq, **self.properties)
 
     def make(properties, **attributes):
@@ -119,6 +118,51 @@ def test_opting_in(zmq, stranger_to, context):
         assert fake.recv_pyobj() == 5
     with stranger_to(far, trust_pickles=False) as fake, pytest.raises(zmq.UntrustedPickle):
         fake.recv_pyobj()
+
+
+@pytest.mark.zeroxide_only
+@pytest.mark.parametrize(
+    ("endpoints", "is_opened"),
+    [
+        ([], True),
+        (["inproc://name", "tcp://127.0.0.1:*", "tcp://[::1]:*", "tcp://lo:*"], True),
+        (["tcp://localhost:9"], True),
+        (["tcp://*:*"], False),
+        (["tcp://127.0.0.1;192.0.2.1:9"], False),
+        (["udp://127.0.0.1:*"], False),
+        (["tcp://127.0.0.1:*", "tcp://*:*"], False),
+    ],
+)
+@pytest.mark.parametrize("binder", ["itself", "shadow"])
+def test_pickles_of_an_overridden_recv_need_local_endpoints(
+    zmq, context, endpoints, is_opened, binder
+):
+    class Own(zmq.Socket):
+        def recv(self, flags=0):
+            return b"\x80\x04K\x05."
+
+    kind = zmq.DGRAM if "udp://127.0.0.1:*" in endpoints else zmq.PULL
+    with Own(context, kind) as own:
+        own.ipv6 = True
+        other = own if binder == "itself" else zmq.Socket(shadow=own.underlying)
+        for endpoint in endpoints:
+            attach = other.connect if endpoint.endswith(":9") else other.bind
+            attach(endpoint)
+        for endpoint in endpoints:
+            # A message that has arrived there may still wait.
+            if endpoint.endswith(":9"):
+                other.disconnect(endpoint)
+        for setting, opens in ((None, is_opened), (True, True), ("nobody", False)):
+            own.trust_pickles = setting
+            if opens:
+                assert own.recv_pyobj() == 5
+                continue
+            with pytest.raises(zmq.UntrustedPickle, match=r"recv_typed\(\)"):
+                own.recv_pyobj()
+        if not is_opened:
+            context.trust_pickles = True
+            own.trust_pickles = None
+            assert own.recv_pyobj() == 5
 
 
 def own_address():
@@ -210,6 +254,21 @@ class TestTyped:
         # The socket still works.
         push.send_typed(Order("milk", 1))
         assert pull.recv_typed(Order).item == "milk"
+
+    def test_an_overridden_recv(self, zmq, sockets):
+        class Reversing(zmq.Socket):
+            def recv(self, flags=0):
+                return super().recv(flags)[::-1]
+
+        push = sockets.bound(zmq.PUSH, "inproc")
+        with Reversing(sockets.context, zmq.PULL) as pull:
+            pull.connect(push.last_endpoint.decode())
+            push.send(b"\x02\x01\x92")
+            push.send(b"garbage")
+            assert pull.recv_typed(list[int]) == [1, 2]
+            with pytest.raises(zmq.InvalidMessage) as caught:
+                pull.recv_typed(list[int])
+            assert caught.value.data == b"egabrag"
 
     def test_other_types_by_hooks(self, zmq, sockets):
         push, pull = sockets.pair(zmq.PUSH, zmq.PULL)

@@ -4,6 +4,7 @@ import asyncio
 import gc
 import inspect
 import os
+import pickle
 import time
 
 import pytest
@@ -493,6 +494,27 @@ def test_io_loop_is_deprecated(zmq, aio, context, run):
             aio.Socket(pull, io_loop=loop)
 
     run(main())
+
+
+def test_pickles_of_an_overridden_recv(zmq, part, run):
+    aio = part("asyncio")
+
+    class Reversing(aio.Socket):
+        def recv(self, flags=0):
+            return asyncio.ensure_future(self.reversed(super().recv(flags)))
+
+        async def reversed(self, recvd):
+            return (await recvd)[::-1]
+
+    async def program():
+        with aio.Context() as context, context.socket(zmq.PUSH) as push:
+            push.bind("inproc://pickles")
+            with Reversing(context, zmq.PULL) as pull:
+                pull.connect("inproc://pickles")
+                await push.send(pickle.dumps([1])[::-1])
+                assert await pull.recv_pyobj() == [1]
+
+    run(program())
 
 
 def test_multipart_calls_of_an_overridden_recv(zmq, part, run):

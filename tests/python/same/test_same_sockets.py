@@ -612,6 +612,69 @@ def test_calls_go_through_a_replaced_recv(zmq, sockets):
     assert pull.recv_multipart() == [b"d"]
 
 
+@pytest.mark.parametrize("transport", ["inproc", "ipc"])
+def test_pickles_go_through_an_overridden_recv(zmq, sockets, reversing, transport):
+    """Without `copy`, and without frames, which have `bytes`."""
+
+    class Short(reversing):
+        def recv(self, flags=0):
+            return zmq.Socket.recv(self, flags)[::-1]
+
+    for kind in (reversing, Short):
+        push = sockets.bound(zmq.PUSH, transport)
+        with kind(sockets.context, zmq.PULL) as pull:
+            pull.rcvtimeo = 20_000
+            pull.connect(push.last_endpoint.decode())
+            push.send(pickle.dumps({"a": [1]})[::-1])
+            assert pull.recv_pyobj() == {"a": [1]}
+
+
+def test_pickles_go_through_a_replaced_recv(zmq, context):
+    body = pickle.dumps(1)
+    with mock.patch.object(zmq.Socket, "recv", return_value=body) as recv:
+        assert context.socket(zmq.PULL).recv_pyobj(zmq.NOBLOCK) == 1
+        recv.assert_called_once_with(zmq.NOBLOCK)
+    pull = context.socket(zmq.PULL)
+    pull.recv = mock.Mock(return_value=body)
+    assert pull.recv_pyobj() == 1
+    pull.recv.return_value = b"no pickle"
+    with pytest.raises(pickle.UnpicklingError):
+        pull.recv_pyobj()
+
+
+def test_calls_pass_the_arguments_that_a_replaced_call_may_expect(zmq, context):
+    pair = context.socket(zmq.PAIR)
+    pair.send = mock.Mock()
+    for call, body in ((pair.send_json, b"{}"), (pair.send_pyobj, pickle.dumps({}))):
+        call({})
+        pair.send.assert_called_with(body, flags=0)
+    pair.send_string("a")
+    pair.send.assert_called_with(b"a", flags=0, copy=True)
+    pair.send_multipart = mock.Mock()
+    pair.send_serialized("a", list)
+    pair.send_multipart.assert_called_once_with(["a"], flags=0, copy=True)
+    pair.recv = mock.Mock(return_value=b"1")
+    pair.recv_multipart = mock.Mock(return_value=[b"1"])
+    pair.recv_string()
+    pair.recv.assert_called_with(flags=0)
+    pair.recv_json()
+    pair.recv.assert_called_with(0)
+    pair.recv_serialized(list)
+    pair.recv_multipart.assert_called_once_with(flags=0, copy=True)
+
+
+def test_json_through_a_send_without_routing_ids(zmq, sockets):
+    class Classic(zmq.Socket):
+        def send(self, data, flags=0, copy=True, track=False):
+            return super().send(data, flags, copy, track)
+
+    pull = sockets.bound(zmq.PULL, "inproc")
+    with Classic(sockets.context, zmq.PUSH) as push:
+        push.connect(pull.last_endpoint.decode())
+        push.send_json([1])
+        assert pull.recv() == b"[1]"
+
+
 @pytest.mark.parametrize("derived", [False, True])
 def test_calls_go_through_what_replaces_them_in_a_class(zmq, context, sockets, derived):
     kind = type("Derived", (zmq.Socket,), {}) if derived else zmq.Socket
