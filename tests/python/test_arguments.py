@@ -11,6 +11,7 @@ import math
 import re
 
 import pytest
+from support import Background
 
 pytestmark = pytest.mark.zeroxide_only
 
@@ -190,9 +191,18 @@ def test_a_mistake_with_an_authenticator(zmq, context, module, call):
     asyncio.run(main())
 
 
-def test_an_authenticator_without_its_loop(zmq, context):
-    with pytest.raises(RuntimeError, match="start needs a running event loop: call it in a corout"):
-        authenticators(zmq, "asyncio")(context).start()
+def test_an_authenticator_without_a_loop(zmq, context):
+    authenticator = authenticators(zmq, "asyncio")(context)
+    with pytest.raises(RuntimeError, match="start needs an event loop: call it in a coroutine"):
+        Background(authenticator.start).result()
+    loop = asyncio.new_event_loop()
+    loop.close()
+    asyncio.set_event_loop(loop)
+    try:
+        with pytest.raises(RuntimeError, match="start needs an event loop: call it in a coroutine"):
+            authenticator.start()
+    finally:
+        asyncio.set_event_loop(None)
 
 
 def test_addresses_are_compared_in_one_form(zmq, context):

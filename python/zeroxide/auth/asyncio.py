@@ -1,6 +1,7 @@
 """An authenticator in an asyncio loop."""
 
 import asyncio
+import warnings
 from typing import Any
 
 from .. import Context
@@ -18,11 +19,11 @@ def __dir__() -> list[str]:
 
 
 class AsyncioAuthenticator(Authenticator):
-    """An `Authenticator` that answers from a task of the running asyncio loop.
+    """An `Authenticator` that answers from a task of an asyncio loop.
 
     Args:
         context: The context whose sockets ask; None for ``Context.instance()``.
-        loop: Ignored: the running loop is used.
+        loop: Ignored: `start` finds the loop.
         encoding: The encoding of domains, addresses, user names and passwords.
         log: A logger; None for ``logging.getLogger("zmq.auth")``.
 
@@ -40,25 +41,24 @@ class AsyncioAuthenticator(Authenticator):
         encoding: str = "utf-8",
         log: Any = None,
     ) -> None:
-        # `loop` exists for old callers: the task belongs to the running loop.
+        # `loop` exists for old callers.
         super().__init__(context, encoding, log)
         self.__task = None
         self.__requests = None
 
     def start(self) -> None:
-        """Starts to answer. Call it while the loop runs.
+        """Starts to answer, in the running loop or, if none runs, in the thread's current loop once it runs.
 
         Raises:
-            RuntimeError: No event loop runs.
+            RuntimeError: The thread has no event loop.
             ZMQError: ``EADDRINUSE`` if the context has an authenticator already.
         """
-        try:
-            loop = asyncio.get_running_loop()
-        except RuntimeError:
+        loop = _current_loop()
+        if loop is None:
             raise RuntimeError(
-                f"{type(self).__name__}.start needs a running event loop: call it in a coroutine;"
+                f"{type(self).__name__}.start needs an event loop: call it in a coroutine;"
                 " ThreadAuthenticator needs none"
-            ) from None
+            )
         super().start()
         self.__requests = Socket(shadow=self.zap_socket)
         self.__task = loop.create_task(self.__serve(self.__requests))
@@ -82,3 +82,15 @@ class AsyncioAuthenticator(Authenticator):
         except ZMQError as error:
             if error.errno not in (ENOTSOCK, ETERM):
                 raise
+
+
+def _current_loop() -> asyncio.AbstractEventLoop | None:
+    """Returns the running loop, or the one that the program has set and will run."""
+    try:
+        with warnings.catch_warnings():
+            # Python 3.12 and 3.13 warn before they make a loop, which would never run.
+            warnings.simplefilter("error", DeprecationWarning)
+            loop = asyncio.get_event_loop()
+    except (RuntimeError, DeprecationWarning):
+        return None
+    return None if loop.is_closed() else loop

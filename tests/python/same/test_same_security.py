@@ -1,5 +1,6 @@
 """Authentication and certificates."""
 
+import asyncio
 from pathlib import Path
 
 import pytest
@@ -115,6 +116,31 @@ def test_curve(zmq, part, context, sockets, authenticator, directory, known, tra
         push.curve_serverkey = server_public
         endpoint = sockets.endpoint(transport)
         assert arrives(zmq, part, pull, push, endpoint) is (known != "nobody")
+
+
+@pytest.mark.parametrize("name", ["AsyncioAuthenticator", "IOLoopAuthenticator"])
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_an_authenticator_that_starts_before_its_loop(zmq, part, sockets, name):
+    module = part("auth.ioloop" if name == "IOLoopAuthenticator" else "auth.asyncio")
+    loop = asyncio.new_event_loop()
+    asyncio.set_event_loop(loop)
+    pull, push = (sockets.context.socket(kind) for kind in (zmq.PULL, zmq.PUSH))
+    authenticator = getattr(module, name)(sockets.context)
+    try:
+        authenticator.start()
+        authenticator.configure_plain(passwords={"alice": "secret"})
+        pull.plain_server = True
+        pull.rcvtimeo = 20_000
+        push.plain_username, push.plain_password = b"alice", b"secret"
+        pull.bind("tcp://127.0.0.1:*")
+        push.connect(pull.last_endpoint)
+        push.send(b"x")
+        assert loop.run_until_complete(loop.run_in_executor(None, pull.recv)) == b"x"
+    finally:
+        authenticator.stop()
+        loop.run_until_complete(asyncio.sleep(0))
+        asyncio.set_event_loop(None)
+        loop.close()
 
 
 def test_certificates(part, directory):
