@@ -2,14 +2,15 @@
 
 import asyncio
 import sys
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from threading import Event, Thread
 from typing import Any
 
 from .. import Context, Poller, Socket, _checks
-from .. import asyncio as _zmq_asyncio  # noqa: F401  (programs use zmq.asyncio after this, as with pyzmq)
+from .. import asyncio as _zmq_asyncio
 from .._exports import exports_only
-from ..constants import ENOTSOCK, ETERM, NOBLOCK, PAIR, POLLIN
+from ..constants import ENOTSOCK, ENOTSUP, ETERM, NOBLOCK, PAIR, POLLIN
 from ..error import Again, ZMQError
 from .base import Authenticator
 
@@ -64,16 +65,12 @@ class AuthenticationThread(Thread):
         self._failure: Exception | None = None
         self._requests = authenticator.zap_socket
         self._commands = pipe
-        self._poller: Poller[Any] = Poller()
-        if _threads_are_greenlets():
+        self._is_greenlet = _threads_are_greenlets()
+        if self._is_greenlet:
             from .. import green
 
             self._requests = green.Socket(shadow=authenticator.zap_socket)
             self._commands = pipe and green.Socket(shadow=pipe)
-            self._poller = green.Poller()
-        self._poller.register(self._requests, POLLIN)
-        if self._commands is not None:
-            self._poller.register(self._commands, POLLIN)
 
     def stop(self) -> None:
         """Closes the sockets, and waits for the thread to end."""
@@ -98,33 +95,77 @@ class AuthenticationThread(Thread):
 
     def _answer(self) -> None:
         with asyncio.Runner() as runner:
-            self.started.set()
-            try:
-                while self._waits_for_request():
-                    request = self._requests.recv_multipart()
-                    # A provider that calls sys.exit() would end this thread only, and without a word.
+            if self._is_greenlet:
+                self._answer_in_greenlet(runner)
+                return
+            loop = runner.get_loop()
+            serving = loop.create_task(self._serve())
+            while not serving.done():
+                # A task of a provider that calls sys.exit() would end this thread only, and without a word.
+                with suppress(SystemExit):
+                    loop.run_until_complete(serving)
+
+    async def _serve(self) -> None:
+        """Answers in a loop that also runs the tasks of providers between requests."""
+        poller: _zmq_asyncio.Poller[Any] = _zmq_asyncio.Poller()
+        sockets = self._sockets()
+        for socket in sockets:
+            poller.register(_zmq_asyncio.Socket(shadow=socket), POLLIN)
+        self.started.set()
+        with _ends_with_socket():
+            while True:
+                await poller.poll()
+                if self._is_told_to_end():
+                    return
+                with suppress(Again):
+                    request = self._requests.recv_multipart(NOBLOCK)
+                    with suppress(SystemExit):
+                        await self.authenticator._answer(request)
+
+    def _answer_in_greenlet(self, runner: asyncio.Runner) -> None:
+        """Answers without a loop between requests, because a loop would block the other greenlets."""
+        from .. import green
+
+        poller: Poller[Any] = green.Poller()
+        for socket in self._sockets():
+            poller.register(socket, POLLIN)
+        self.started.set()
+        with _ends_with_socket():
+            while True:
+                poller.poll()
+                if self._is_told_to_end():
+                    return
+                with suppress(Again):
+                    request = self._requests.recv_multipart(NOBLOCK)
                     with suppress(SystemExit):
                         runner.run(self.authenticator._answer(request))
-            except ZMQError as error:
-                if error.errno not in (ENOTSOCK, ETERM):
-                    raise
 
-    def _waits_for_request(self) -> bool:
-        """Returns True once there may be a request, and False if the thread was told to end."""
+    def _sockets(self) -> "list[Socket[Any]]":
+        return [self._requests, *([] if self._commands is None else [self._commands])]
+
+    def _is_told_to_end(self) -> bool:
         commands = self._commands
         if commands is None:
-            return True
-        while True:
-            ready = dict(self._poller.poll())
-            if commands in ready:
-                command = commands.recv_multipart()
-                if command[0] == b"TERMINATE":
-                    return False
-                self.log.error("Invalid command to the authenticator: %r", command)
-                with suppress(Again):
-                    commands.send(b"ERROR", NOBLOCK)
-            if self._requests in ready:
+            return False
+        with suppress(Again):
+            command = commands.recv_multipart(NOBLOCK)
+            if command[0] == b"TERMINATE":
                 return True
+            self.log.error("Invalid command to the authenticator: %r", command)
+            commands.send(b"ERROR", NOBLOCK)
+        return False
+
+
+@contextmanager
+def _ends_with_socket() -> Iterator[None]:
+    try:
+        yield
+    except asyncio.CancelledError:
+        pass  # so a poll ends if a socket is closed
+    except ZMQError as error:
+        # A poll that begins later raises ENOTSUP.
+        if error.errno not in (ENOTSOCK, ENOTSUP, ETERM):
+            raise
 
 
 class ThreadAuthenticator(Authenticator):

@@ -1,6 +1,7 @@
 """Authentication and certificates."""
 
 import asyncio
+import threading
 from pathlib import Path
 
 import pytest
@@ -116,6 +117,32 @@ def test_curve(zmq, part, context, sockets, authenticator, directory, known, tra
         push.curve_serverkey = server_public
         endpoint = sockets.endpoint(transport)
         assert arrives(zmq, part, pull, push, endpoint) is (known != "nobody")
+
+
+def test_tasks_of_a_provider_run_between_requests(zmq, sockets, authenticator):
+    """A provider may refresh its keys in a task."""
+    ended = threading.Event()
+
+    class Provider:
+        async def callback(self, domain, key):
+            self.task = asyncio.ensure_future(self.refresh())
+            return True
+
+        async def refresh(self):
+            await asyncio.sleep(0.01)
+            ended.set()
+
+    authenticator.configure_curve_callback("*", Provider())
+    pull, push = (sockets.context.socket(kind) for kind in (zmq.PULL, zmq.PUSH))
+    public, secret = zmq.curve_keypair()
+    pull.curve_secretkey, pull.curve_server = secret, True
+    push.curve_publickey, push.curve_secretkey, push.curve_serverkey = public, secret, public
+    pull.bind("tcp://127.0.0.1:*")
+    push.connect(pull.last_endpoint)
+    push.send(b"x")
+    pull.rcvtimeo = 20_000
+    assert pull.recv() == b"x"
+    assert ended.wait(20)
 
 
 @pytest.mark.parametrize("name", ["AsyncioAuthenticator", "IOLoopAuthenticator"])
