@@ -2505,7 +2505,8 @@ def zmq_poll(sockets: Sequence[tuple[_P, int]], timeout: int = -1) -> list[tuple
 
     Returns:
         Pairs of a socket (or descriptor) and the events it is ready for; empty if the time
-        is up. A closed socket is never ready.
+        is up. A closed socket is never ready. Instead of a file object, they have its
+        descriptor, an `int`, as in pyzmq.
 
     Raises:
         ContextTerminated: The context of a socket ended.
