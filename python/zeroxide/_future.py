@@ -414,7 +414,7 @@ class _AsyncPoller(_Async, Poller[PolledT]):
 
         Returns:
             A future of pairs of a socket (or descriptor) and the events it is ready for; empty
-            if the time is up.
+            if the time is up. Instead of a file object, they have its descriptor, an `int`, as in pyzmq.
         """
         try:
             limit = _checks.milliseconds(timeout)

@@ -131,7 +131,7 @@ class Poller(Generic[PolledT]):
 
         Returns:
             Pairs of a socket (or descriptor) and the events it is ready for; empty if the time
-            is up.
+            is up. Instead of a file object, they have its descriptor, an `int`, as in pyzmq.
 
         Raises:
             ContextTerminated: The context of a socket ended.
@@ -158,7 +158,7 @@ def select(
         timeout: How long to wait, in seconds (not ms); None waits without limit.
 
     Returns:
-        Three lists of what is ready.
+        Three lists of what is ready. Instead of file objects, they have descriptors.
 
     Raises:
         ContextTerminated: The context of a socket ended.

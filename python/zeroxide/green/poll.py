@@ -113,7 +113,7 @@ def zmq_poll(sockets: Sequence[tuple[_P, int]], timeout: float = -1) -> list[tup
 
     Returns:
         Pairs of a socket (or descriptor) and the events it is ready for; empty if the time
-        is up.
+        is up. Instead of a file object, they have its descriptor, an `int`, as in pyzmq.
 
     Source:
         zmq_poll(3); pyzmq's ``zmq.green.zmq_poll``
@@ -155,6 +155,7 @@ def select(
 
     Returns:
         Three lists of what is ready to be received from, to be sent to, and in error.
+        Instead of file objects, they have descriptors.
 
     Source:
         pyzmq's ``zmq.green.select``
