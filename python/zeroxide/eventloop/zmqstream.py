@@ -70,9 +70,9 @@ class ZMQStream:
             raise TypeError(f"socket takes a socket of this package, not {_checks.shown(socket)}")
         if isinstance(socket, _AsyncSocket):
             warnings.warn(
-                "a ZMQStream needs a socket whose calls block, and uses such a handle of"
-                f" {socket}: make one with Socket(shadow=socket), or"
-                f" ctx.socket({socket._type_name()}, socket_class=zmq.Socket)",
+                f"ZMQStream needs a blocking socket, and {socket} is asynchronous, so it uses a blocking"
+                f" handle of {socket}. To avoid this warning, pass `Socket(shadow=socket)`, or create"
+                " the socket with `socket_class=zmq.Socket`.",
                 RuntimeWarning,
                 stacklevel=2,
             )
