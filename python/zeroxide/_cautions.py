@@ -15,7 +15,7 @@ from .constants import (
 __all__ = ["warn_of_security"]
 
 _NULL, _PLAIN = SecurityMechanism.NULL, SecurityMechanism.PLAIN
-_plain_was_told = False
+_has_warned_of_plain = False
 
 
 def warn_of_security(socket: Any, addr: Any) -> None:
@@ -34,10 +34,10 @@ def warn_of_security(socket: Any, addr: Any) -> None:
 
 def _warn_of_plain(endpoint: str) -> None:
     """Warns once about passwords that other machines can read."""
-    global _plain_was_told
-    if _plain_was_told or not endpoint.startswith("tcp://") or _is_loopback(endpoint):
+    global _has_warned_of_plain
+    if _has_warned_of_plain or not endpoint.startswith("tcp://") or _is_loopback(endpoint):
         return
-    _plain_was_told = True
+    _has_warned_of_plain = True
     warnings.warn(
         f"PLAIN at {endpoint}: user names and passwords cross the network unencrypted, and "
         "other machines can read and use them. Use CURVE (secure_server, secure_client), a "

@@ -21,7 +21,7 @@ from ..constants import POLLIN
 from ..pipeline._client import Client as _BlockingClient
 from ..pipeline._follow import Follower as _BlockingFollower
 from ..pipeline._follow import Record, Start
-from ..pipeline._producer import Headers, Row, Timestamp, Value, tell
+from ..pipeline._producer import Headers, Row, Timestamp, Value, add_attributes
 from ..pipeline._producer import Producer as _BlockingProducer
 from .poll import _Watch
 from .waiting import others
@@ -128,7 +128,7 @@ class Producer(_BlockingProducer):
                 left = {}
                 taken += 1
         except BaseException as error:
-            tell(error, sent=taken, **left)
+            add_attributes(error, sent=taken, **left)
             raise
         return taken
 

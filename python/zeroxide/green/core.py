@@ -78,8 +78,8 @@ class _Socket(_BlockingSocket[bytes]):
             waiting[hub] = Waiting(self)
         return waiting[hub]
 
-    def _is_wanted(self, event: int) -> bool:
-        return bool(self._waiting) and self._waiting_here().is_wanted(event)
+    def _has_waiters(self, event: int) -> bool:
+        return bool(self._waiting) and self._waiting_here().has_waiters(event)
 
     def _call(
         self,
@@ -93,9 +93,9 @@ class _Socket(_BlockingSocket[bytes]):
         if flags not in _FLAGS:
             self._check_flags(flags, event == POLLOUT)
         # A call that would have to queue does not yield first.
-        if not self._is_wanted(event) and not flags & DONTWAIT and timeout != 0:
+        if not self._has_waiters(event) and not flags & DONTWAIT and timeout != 0:
             others()
-        if not self._is_wanted(event):
+        if not self._has_waiters(event):
             try:
                 return attempt(flags | DONTWAIT)
             except Again:

@@ -125,7 +125,7 @@ class Waiting:
         self._watchers.remove(event)
         self._rest()
 
-    def is_wanted(self, event: int) -> bool:
+    def has_waiters(self, event: int) -> bool:
         """Whether a greenlet waits in the queue."""
         return bool(self._lines.get(event))
 

@@ -20,7 +20,16 @@ from .._typing import ArrowData
 from ._client import Client, Info, Published
 from ._errors import CollectorError, NotAcknowledged
 from ._follow import FollowerBase, Record, Start
-from ._producer import SPOOLED, Delivery, Headers, ProducerBase, Row, Timestamp, Value, tell
+from ._producer import (
+    SPOOLED,
+    Delivery,
+    Headers,
+    ProducerBase,
+    Row,
+    Timestamp,
+    Value,
+    add_attributes,
+)
 from ._renamed import renamed
 from ._threads import Threads
 
@@ -197,7 +206,7 @@ class AsyncProducer(ProducerBase):
                 taken += 1
                 await others()
         except BaseException as error:
-            tell(error, sent=taken, **left)
+            add_attributes(error, sent=taken, **left)
             raise
         return taken
 
@@ -221,7 +230,7 @@ class AsyncProducer(ProducerBase):
             # A stream of another library may wait in code that a cancellation does not reach.
             table = await self._threads.run(ArrowTable._of, data)
         except asyncio.CancelledError as error:
-            tell(error, sent=0)
+            add_attributes(error, sent=0)
             raise
         return await self._threads.run_counted(super().send_arrow, table)
 

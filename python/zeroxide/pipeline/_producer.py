@@ -36,7 +36,16 @@ if TYPE_CHECKING:
 else:
     Buffer = object  # Python has a name for it from 3.12 on
 
-__all__ = ["Delivery", "Headers", "Producer", "ProducerBase", "Row", "Timestamp", "Value", "tell"]
+__all__ = [
+    "Delivery",
+    "Headers",
+    "Producer",
+    "ProducerBase",
+    "Row",
+    "Timestamp",
+    "Value",
+    "add_attributes",
+]
 
 Value: TypeAlias = str | Buffer
 Headers: TypeAlias = Mapping[str, Value] | Iterable[tuple[str, Value]]
@@ -426,10 +435,10 @@ def _let_go_of_delivered() -> None:
             producer._let_go()
 
 
-def tell(error: BaseException, **told: Any) -> None:
+def add_attributes(error: BaseException, **attributes: Any) -> None:
     """Adds attributes to an exception, if it takes any."""
     with contextlib.suppress(AttributeError):
-        for name, value in told.items():
+        for name, value in attributes.items():
             setattr(error, name, value)
 
 

@@ -10,7 +10,7 @@ from threading import Lock, Thread
 from typing import Any, TypeAlias, TypeVar
 
 from .. import _native
-from ._producer import tell
+from ._producer import add_attributes
 
 __all__ = ["Threads"]
 
@@ -75,7 +75,7 @@ class Threads:
             return await asyncio.wrap_future(future)
         except asyncio.CancelledError as error:
             interruption.interrupt()
-            tell(error, sent=await _taken(future))
+            add_attributes(error, sent=await _taken(future))
             raise
 
     async def run_to_end(self, call: Callable[..., _T], *arguments: Any) -> _T:

@@ -60,11 +60,11 @@ def newest(start: Offsets, infos: Mapping[str, Info | None], keep: bool) -> Offs
             )
             end[name] = _at_end(info, free, info.earliest)
             free += 1
-    someone_is_away = any(info is None for info in infos.values())
+    is_any_away = any(info is None for info in infos.values())
     for name, position in start.items():
         if position.log in serving or name in infos:
             continue
-        if someone_is_away:
+        if is_any_away:
             # It may be the unavailable one under another name.
             end[name] = position
         else:

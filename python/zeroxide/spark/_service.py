@@ -176,7 +176,7 @@ class Service(Closing):
             self._work()
         except BaseException as error:
             log.exception("zeromq: %s has failed", self.endpoint)
-            # Not a service with fewer threads than it was given, of which `wait` would say nothing.
+            # Otherwise the service would go on with fewer threads, and `wait` would not report it.
             self._failure = self._failure or error
             self._closing.set()
 

@@ -58,7 +58,7 @@ def test_plain_text_passwords_to_another_machine_warn_once(how):
 @pytest.mark.parametrize("call", ["bind", "connect"])
 def test_a_warning_that_raises_comes_before_anything_is_bound(zmq, context, monkeypatch, call):
     cautions = pytest.importorskip("zeroxide._cautions")
-    monkeypatch.setattr(cautions, "_plain_was_told", False)
+    monkeypatch.setattr(cautions, "_has_warned_of_plain", False)
     with context.socket(zmq.PULL) as socket, warnings.catch_warnings():
         warnings.simplefilter("error")
         socket.plain_server = True
