@@ -5,7 +5,7 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar, Unpack, cast, overload
 
-from . import _checks, _pickles, _typed
+from . import _checks, _pickles, _typed, as_zmq
 from ._hints import encoded
 from ._options import OptionAttributes
 from ._overridden import has_own_recv
@@ -57,10 +57,6 @@ class ObjectMessages(OptionAttributes):
     def _has_local_peers_only(self) -> bool:
         """Whether none of the socket's endpoints can be reached from another machine."""
         raise NotImplementedError("a socket knows its endpoints")
-
-    def _recv_body(self, flags: int) -> Any:
-        """Receives a part: a frame, or what the `recv` of a program returns."""
-        return self.recv(flags, copy=False) if has_own_recv(self) else self.recv(flags)
 
     def _deserialize(self, recvd: Any, load: Callable[[Any], Any]) -> Any:
         """Makes the received bytes an object; other kinds of socket override this."""
@@ -322,8 +318,8 @@ class ObjectMessages(OptionAttributes):
         Unpickling runs code of the sender's choice: use it only with peers that you trust with
         your program. Pickles that arrive over tcp from another machine, from peers that are not
         authenticated (by CURVE, or by PLAIN), are refused unless ``socket.trust_pickles`` or
-        ``context.trust_pickles`` is True. If a subclass overrides `recv`, the sender is not known, so pickles
-        are also refused if any endpoint that the socket has had can be reached from another machine.
+        ``context.trust_pickles`` is True. If a subclass overrides `recv` and returns `bytes`, the sender is not known,
+        so pickles are also refused if any endpoint that the socket has had can be reached from another machine.
         `send_typed` and `recv_typed` need no trust.
 
         Args:
@@ -340,16 +336,33 @@ class ObjectMessages(OptionAttributes):
         Source:
             pyzmq's ``Socket.recv_pyobj``
         """
-        return self._deserialize(self._recv_body(flags), self._unpickle)
+        is_own = has_own_recv(self)
+        with_peer = is_own or self._can_ask_for_peer()
+        body = self.recv(flags, copy=False) if with_peer else self.recv(flags)
+        return self._deserialize(body, lambda body: self._unpickle(body, is_own))
 
-    def _unpickle(self, body: Any) -> Any:
+    def _trusts_pickles(self) -> "_pickles.Trust":
         trusts = self.trust_pickles
-        if trusts is None:
-            trusts = self.context.trust_pickles
+        return self.context.trust_pickles if trusts is None else trusts
+
+    def _can_ask_for_peer(self) -> bool:
+        """Whether the `recv` of a program is to return a frame, because the sender matters. pyzmq never asks for one."""
+        if self._trusts_pickles() or as_zmq.installed() or self._has_local_peers_only():
+            return False
+        import inspect
+
         try:
-            if hasattr(body, "buffer"):
+            inspect.signature(self.recv).bind(0, copy=False)
+        except (TypeError, ValueError):
+            return False
+        return True
+
+    def _unpickle(self, body: Any, is_own: bool) -> Any:
+        trusts = self._trusts_pickles()
+        try:
+            if is_own:
                 return _pickles.load(body, trusted=trusts)
-            return _pickles.load_without_peer(
+            return _pickles.load_of_program(
                 body, trusted=trusts, is_local=self._has_local_peers_only
             )
         except UntrustedPickle:
@@ -451,7 +464,8 @@ class ObjectMessages(OptionAttributes):
         Source:
             zeroxide only
         """
-        body = self._recv_body(flags)
+        # A program's own `recv` may take no `copy`.
+        body = self.recv(flags, copy=False) if has_own_recv(self) else self.recv(flags)
         return self._deserialize(body, lambda body: _typed.decode(body, kind, dec_hook))
 
 

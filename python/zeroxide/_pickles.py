@@ -9,7 +9,7 @@ from . import as_zmq
 from ._native import Frame, own_addresses
 from .error import UntrustedPickle, ZMQError
 
-__all__ = ["Trust", "is_local_endpoint", "load", "load_without_peer"]
+__all__ = ["Trust", "is_local_endpoint", "load", "load_of_program"]
 
 _REFUSED = (
     "unpickling runs code of the sender's choice, and the sender at {peer} is not "
@@ -55,8 +55,15 @@ def load(frame: Frame, *, trusted: Trust) -> Any:
     return pickle.loads(frame.buffer)
 
 
-def load_without_peer(body: Any, *, trusted: Trust, is_local: Callable[[], bool]) -> Any:
-    """Does the same for what the `recv` of a program returned, which does not tell who sent it."""
+def load_of_program(body: Any, *, trusted: Trust, is_local: Callable[[], bool]) -> Any:
+    """Does the same for what the `recv` of a program returned, which may not tell who sent it.
+
+    That is so for `bytes`, and for frames that the program has made.
+    """
+    if hasattr(body, "buffer"):
+        if _property(body, "Peer-Address") is not None:
+            return load(body, trusted=trusted)
+        body = body.buffer
     peer = "a peer that is not known"
     if trusted == NOBODY:
         raise UntrustedPickle(peer, _NOBODY.format(peer=peer))

@@ -165,6 +165,32 @@ def test_pickles_of_an_overridden_recv_need_local_endpoints(
             assert own.recv_pyobj() == 5
 
 
+@pytest.mark.zeroxide_only
+def test_an_overridden_recv_may_tell_who_the_sender_is(zmq, context):
+    class Passing(zmq.Socket):
+        def recv(self, *args, **kwargs):
+            return super().recv(*args, **kwargs)
+
+    class Copying(zmq.Socket):
+        def recv(self, flags=0, **kwargs):
+            return zmq.Frame(super().recv(flags))
+
+    with context.socket(zmq.PUSH) as push, Passing(context, zmq.PULL) as pull:
+        push.connect(f"tcp://127.0.0.1:{pull.bind_to_random_port('tcp://*')}")
+        push.send_pyobj(5)
+        assert pull.recv_pyobj() == 5
+    for endpoint, is_opened in (("inproc://name", True), ("tcp://*:*", False)):
+        with context.socket(zmq.PUSH) as push, Copying(context, zmq.PULL) as pull:
+            pull.bind(endpoint)
+            push.connect(pull.last_endpoint.decode().replace("0.0.0.0", "127.0.0.1"))
+            push.send_pyobj(5)
+            if is_opened:
+                assert pull.recv_pyobj() == 5
+                continue
+            with pytest.raises(zmq.UntrustedPickle, match="own recv does not tell"):
+                pull.recv_pyobj()
+
+
 def own_address():
     """An address of this machine other than 127.0.0.1, if it has one."""
     with tcp.socket(tcp.AF_INET, tcp.SOCK_DGRAM) as probe:
