@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, Unpack, cast, overload
 from . import _checks, _pickles, _typed, as_zmq
 from ._hints import encoded
 from ._options import OptionAttributes
-from ._overridden import has_own_recv
+from ._overridden import has_own_recv, takes_copy
 from ._tracker import MessageTracker
 from .error import UntrustedPickle
 
@@ -349,13 +349,7 @@ class ObjectMessages(OptionAttributes):
         """Whether the `recv` of a program is to return a frame, because the sender matters. pyzmq never asks for one."""
         if self._trusts_pickles() or as_zmq.installed() or self._has_local_peers_only():
             return False
-        import inspect
-
-        try:
-            inspect.signature(self.recv).bind(0, copy=False)
-        except (TypeError, ValueError):
-            return False
-        return True
+        return takes_copy(self.recv)
 
     def _unpickle(self, body: Any, is_own: bool) -> Any:
         trusts = self._trusts_pickles()

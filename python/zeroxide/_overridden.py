@@ -11,7 +11,7 @@ for it in every `send_multipart` would take a fifth of its time. These sockets g
 """
 
 import weakref
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from types import MethodDescriptorType
 from typing import Any
 
@@ -19,7 +19,14 @@ from . import _checks
 from ._native import AsyncSocket, Frame
 from .constants import RCVMORE, SNDMORE
 
-__all__ = ["forget_replaced", "has_own_recv", "keep_replaced", "own_calls", "redirect"]
+__all__ = [
+    "forget_replaced",
+    "has_own_recv",
+    "keep_replaced",
+    "own_calls",
+    "redirect",
+    "takes_copy",
+]
 
 
 def redirect(cls: type) -> None:
@@ -51,6 +58,17 @@ def has_own_recv(socket: Any) -> bool:
         return True
     defines = next(base for base in cls.__mro__ if "recv" in base.__dict__)
     return _is_own(defines) and cls.recv is cls._own_calls["recv"]
+
+
+def takes_copy(recv: Callable[..., Any]) -> bool:
+    """Whether a `recv` can be called with `copy`."""
+    import inspect
+
+    try:
+        inspect.signature(recv).bind(0, copy=False)
+    except (TypeError, ValueError):
+        return False
+    return True
 
 
 def keep_replaced(socket: Any, name: str) -> None:
