@@ -20,7 +20,7 @@ help:
 	@echo 'make simulate  random programs of whole contexts on a simulated network (SIMULATE="--seeds 100000 --pattern pubsub")'
 	@echo 'make faults    the fault matrix: peers, networks, machines and programs that do harm, on zeroxide and pyzmq; then disks (FAULTS="--only curve")'
 	@echo 'make fuzz      changed bytes into every parser, guided by coverage (FUZZ="--seconds 3600 --target engine" runs one of them for an hour)'
-	@echo 'make fuzz-python  changed bytes into the parsers of HTTP, and the same bytes to zeroxide and libzmq (FUZZ="--seconds 600 --seed 2")'
+	@echo 'make fuzz-python  changed bytes into the parsers of HTTP, and the same bytes and random programs to zeroxide and libzmq (FUZZ="--seconds 600 --seed 2")'
 	@echo 'make bench     side by side with pyzmq, pyomq, libzmq and other systems (BENCH="--quick --only tcp" is a part of it)'
 	@echo 'make bench-pipeline  producers, a collector and Spark, and Kafka with Spark beside them (PIPELINE=--quick)'
 	@echo 'make lint      formatters, linters, types'
@@ -79,6 +79,7 @@ fuzz-python:
 	$(STAGES) install
 	$(VENV_PYTHON) tests/fuzz/web.py $(FUZZ)
 	$(VENV_PYTHON) tests/fuzz/differential.py $(FUZZ)
+	$(VENV_PYTHON) tests/fuzz/programs.py $(FUZZ)
 
 bench: bench-environment
 ifneq (,$(findstring ablation,$(BENCH)))

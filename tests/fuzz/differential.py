@@ -19,7 +19,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from curve_peer import Conversation, Missing, sodium
-from observing import Input, Library, Seen
+from libraries import Library
+from observing import Input, Seen, serve
 from strictness import defined, remainders
 from web import change  # the neighbour of this file
 
@@ -66,7 +67,7 @@ def compare(
     engine = inputs([CORPORA / "engine.corpus", *corpora])
     curve = inputs([CORPORA / "curve.corpus"])
     seen, wrong = Counter[str](), list[str]()
-    ours, theirs = Library("zeroxide"), Library("zmq")
+    ours, theirs = Library("zeroxide", serve), Library("zmq", serve)
     try:
         for given in map(defined, generate(engine, curve, chance)):
             count = sum(seen.values())
@@ -75,7 +76,7 @@ def compare(
             verdict = judge(given, ours, theirs)
             seen[verdict] += 1
             if verdict.startswith(("laxer", "different", "zeroxide")):
-                results = f"zeroxide {ours.observe(given)}\n  libzmq   {theirs.observe(given)}"
+                results = f"zeroxide {ours.ask(given)}\n  libzmq   {theirs.ask(given)}"
                 wrong.append(f"{verdict}: {given}\n  {results}")
                 if len(wrong) <= 20:
                     print(wrong[-1], file=sys.stderr)
@@ -122,7 +123,7 @@ def of_curve(data: bytes) -> Input:
 def judge(given: Input, ours: Library, theirs: Library) -> str:
     """Compares what both libraries make of an input. For zeroxide to be stricter, libzmq must agree with it about what is
     left of the input without a reason that is listed."""
-    results = [library.observe(given) for library in (ours, theirs)]
+    results = [library.ask(given) for library in (ours, theirs)]
     for name, result in zip(("zeroxide", "libzmq"), results, strict=True):
         if isinstance(result, str):
             return f"{name} {result}"
@@ -130,7 +131,7 @@ def judge(given: Input, ours: Library, theirs: Library) -> str:
     if agree(given, mine, libzmq):
         return "same"
     for sentence, rest in remainders(given, mine):
-        before = theirs.observe(rest)
+        before = theirs.ask(rest)
         if isinstance(before, Seen) and agree(given, mine, before):
             return f"stricter: {sentence}"
     is_laxer = is_accepted(given, mine) > is_accepted(given, libzmq)

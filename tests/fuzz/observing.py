@@ -1,14 +1,10 @@
-"""What a socket of one library makes of the bytes of a peer.
-
-Each library runs in a process of its own, because some inputs end libzmq.
-"""
+"""What a socket of one library makes of the bytes of a peer."""
 
 from __future__ import annotations
 
 import fcntl
 import importlib
 import itertools
-import multiprocessing
 import socket
 import sys
 import tempfile
@@ -183,34 +179,3 @@ def serve(name: str, pipe: Connection) -> None:
                 pipe.send(observe(zmq, context, f"{folder}/{count}", given))
             except zmq.ZMQError as error:
                 pipe.send(f"does not report the end: {error}")
-
-
-class Library:
-    """One library in a process, which is started again if an input ends it."""
-
-    def __init__(self, name: str) -> None:
-        self.name = name
-        self._start()
-
-    def _start(self) -> None:
-        spawn = multiprocessing.get_context("spawn")
-        self._pipe, theirs = spawn.Pipe()
-        self._process = spawn.Process(target=serve, args=(self.name, theirs), daemon=True)
-        self._process.start()
-        theirs.close()
-
-    def observe(self, given: Input) -> Seen | str:
-        """Returns what the library made of an input, or how it failed."""
-        self._pipe.send(given)
-        try:
-            seen: Seen | str = self._pipe.recv()
-            return seen
-        except EOFError:
-            self._process.join()
-            code = self._process.exitcode
-            self._start()
-            return f"ended with {code}"
-
-    def close(self) -> None:
-        self._process.kill()
-        self._process.join()
