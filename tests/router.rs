@@ -460,6 +460,45 @@ fn a_probe_makes_a_router_known() {
 }
 
 #[test]
+fn a_probe_comes_before_everything_else() {
+    let _watchdog = Watchdog::new("a_probe_comes_before_everything_else");
+    let context = Context::new();
+    for prober in [Dealer, Req] {
+        for endpoint in endpoints() {
+            // The endpoint is free again, and nothing listens there yet.
+            let endpoint = socket(&context, Router).bind(&endpoint).unwrap();
+            let probing = named(&context, prober, "prober");
+            probing.int(ids::RECONNECT_IVL, 1);
+            probing.int(ids::PROBE_ROUTER, 1);
+            probing.connect(&endpoint).unwrap();
+            probing.put("early");
+            let router = named(&context, Router, "server");
+            until(|| router.bind(&endpoint).is_ok());
+            assert_eq!(router.take(), "prober/");
+            let early = router.take();
+            assert!(early.ends_with("/early"), "{early}");
+        }
+    }
+}
+
+#[test]
+fn a_probe_that_no_router_gets_is_no_message_to_deliver() {
+    let _watchdog = Watchdog::new("a_probe_that_no_router_gets_is_no_message_to_deliver");
+    let context = Context::new();
+    for endpoint in [
+        free_tcp_endpoint(),
+        IpcName::new().endpoint(),
+        inproc_name(),
+    ] {
+        let probing = named(&context, Dealer, "prober");
+        probing.int(ids::PROBE_ROUTER, 1);
+        probing.connect(&endpoint).unwrap();
+        let report = probing.close_within(Some(Duration::from_secs(10))).unwrap();
+        assert!(report.is_empty(), "{report}");
+    }
+}
+
+#[test]
 fn routers_talk_to_each_other_by_name() {
     let _watchdog = Watchdog::new("routers_talk_to_each_other_by_name");
     let context = Context::new();

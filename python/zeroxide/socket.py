@@ -397,7 +397,8 @@ class Socket(OptionCalls, TableMessages, Generic[ReturnT_co]):
         """
         warn_of_security(self, addr)
         endpoint = super().connect(addr)
-        self._note_exposure(endpoint)
+        # A SOCKS server has a loopback of its own.
+        self._note_exposure("socks" if self.get(SOCKS_PROXY) else endpoint)
         return Attachment(self, "connect", endpoint)
 
     def _note_exposure(self, endpoint: str) -> None:
@@ -405,12 +406,8 @@ class Socket(OptionCalls, TableMessages, Generic[ReturnT_co]):
             _original(self).__dict__["_was_exposed"] = True
 
     def _has_local_peers_only(self) -> bool:
-        return not (
-            _original(self)._was_exposed
-            # `connect_peer` is not noted, and a SOCKS server has a loopback of its own.
-            or self.type == SocketType.PEER
-            or self.get(SOCKS_PROXY)
-        )
+        # `connect_peer` is not noted.
+        return not _original(self)._was_exposed and self.type != SocketType.PEER
 
     def bind_to_random_port(
         self,

@@ -1,7 +1,8 @@
 """An authenticator in an asyncio loop."""
 
 import asyncio
-import warnings
+import contextlib
+import sys
 from typing import Any
 
 from .. import Context
@@ -86,11 +87,15 @@ class AsyncioAuthenticator(Authenticator):
 
 def _current_loop() -> asyncio.AbstractEventLoop | None:
     """Returns the running loop, or the one that the program has set and will run."""
+    with contextlib.suppress(RuntimeError):
+        return asyncio.get_running_loop()
+    if sys.version_info < (3, 14):
+        # Without a loop that was set, `get_event_loop` makes one here, which would never run.
+        policy = asyncio.get_event_loop_policy()
+        if getattr(getattr(policy, "_local", None), "_loop", None) is None:
+            return None
     try:
-        with warnings.catch_warnings():
-            # Python 3.12 and 3.13 warn before they make a loop, which would never run.
-            warnings.simplefilter("error", DeprecationWarning)
-            loop = asyncio.get_event_loop()
-    except (RuntimeError, DeprecationWarning):
+        loop = asyncio.get_event_loop()
+    except RuntimeError:
         return None
     return None if loop.is_closed() else loop

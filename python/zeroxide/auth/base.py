@@ -380,11 +380,14 @@ class Authenticator:
         except Exception as error:
             if isinstance(error, ZMQError) and error.errno in (Errno.ENOTSOCK, Errno.ETERM):
                 return  # if the socket is closed, the next call to receive raises this, too
-            # This raises EFSM if the request was answered before.
-            with suppress(Exception):
-                self._send_zap_reply(b"".join(request[1:2]), b"500", b"Internal error", "")
+            self._answer_failure(request)
             with suppress(Exception):
                 self.log.exception("a request to the authenticator failed")
+
+    def _answer_failure(self, request: list[bytes]) -> None:
+        # This raises EFSM if the request was answered before.
+        with suppress(Exception):
+            self._send_zap_reply(b"".join(request[1:2]), b"500", b"Internal error", "")
 
     async def _decide(self, msg: list[bytes]) -> tuple[bytes, bytes, bytes]:
         """Returns the status, the reason and the User-Id of the answer to a request."""

@@ -107,6 +107,7 @@ class AuthenticationThread(Thread):
 
     async def _serve(self) -> None:
         """Answers in a loop that also runs the tasks of providers between requests."""
+        loop = asyncio.get_running_loop()
         poller: _zmq_asyncio.Poller[Any] = _zmq_asyncio.Poller()
         sockets = self._sockets()
         for socket in sockets:
@@ -119,8 +120,12 @@ class AuthenticationThread(Thread):
                     return
                 with suppress(Again):
                     request = self._requests.recv_multipart(NOBLOCK)
-                    with suppress(SystemExit):
-                        await self.authenticator._answer(request)
+                    # A provider must not end this task, by sys.exit() or by cancelling it.
+                    answering = loop.create_task(self.authenticator._answer(request))
+                    await asyncio.wait([answering])
+                    if answering.cancelled() or answering.exception() is not None:
+                        self.authenticator._answer_failure(request)
+                        self.log.error("a request to the authenticator was cancelled")
 
     def _answer_in_greenlet(self, runner: asyncio.Runner) -> None:
         """Answers without a loop between requests, because a loop would block the other greenlets."""
@@ -130,13 +135,16 @@ class AuthenticationThread(Thread):
         for socket in self._sockets():
             poller.register(socket, POLLIN)
         self.started.set()
+        is_alone = self._commands is None
         with _ends_with_socket():
             while True:
-                poller.poll()
-                if self._is_told_to_end():
-                    return
+                # A poll does not end when a socket is closed, but a call that receives does.
+                if not is_alone:
+                    poller.poll()
+                    if self._is_told_to_end():
+                        return
                 with suppress(Again):
-                    request = self._requests.recv_multipart(NOBLOCK)
+                    request = self._requests.recv_multipart(0 if is_alone else NOBLOCK)
                     with suppress(SystemExit):
                         runner.run(self.authenticator._answer(request))
 

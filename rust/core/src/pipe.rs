@@ -133,6 +133,8 @@ pub struct Pipe {
     open_frames: usize,
     /// Number of messages that were lost and then written again, to this pipe or another one.
     resent: u64,
+    /// Number of the first messages that are not the application's.
+    greeted: u64,
     /// The owner of this end has been notified of the peer.
     met: bool,
     /// How often the owner of this end has met a peer.
@@ -284,6 +286,7 @@ impl Pipe {
             far_read: 0,
             room: Room::Left,
             open_frames: 0,
+            greeted: 0,
             resent: 0,
             met: false,
             meetings: 0,

@@ -154,7 +154,7 @@ struct Connection {
     /// for.
     given: u64,
     accounted: u64,
-    /// How many of those given are not the application's: HELLO_MSG, which is first.
+    /// How many of those given are not the application's: the first ones, for PROBE_ROUTER and HELLO_MSG.
     greeted: u64,
     /// Subscriptions among this many first messages of the pipe are from an earlier connection.
     stale: u64,
@@ -505,14 +505,14 @@ impl Connection {
         transmitted.saturating_sub(self.greeted)
     }
 
-    /// Sends HELLO_MSG, before everything else.
-    fn greet(&mut self, hello: Message) {
-        for frame in hello {
+    /// Sends a message before those of the application.
+    fn greet(&mut self, greeting: Message) {
+        for frame in greeting {
             self.engine.send(frame);
         }
         self.given += 1;
-        self.greeted = 1;
-        self.accounted = 1;
+        self.greeted += 1;
+        self.accounted += 1;
     }
 
     /// Whether the peer has hung up, so that only the bytes it sent before are left to read and nothing written would

@@ -164,6 +164,8 @@ pub struct Options {
     pub router_raw: bool,
     /// ROUTER_NOTIFY
     pub router_notify: i32,
+    /// PROBE_ROUTER: each connection begins with an empty message.
+    pub probe_router: bool,
     /// HELLO_MSG: the first message of each connection; empty = none.
     pub hello_msg: Bytes,
     /// DISCONNECT_MSG: received when a peer leaves that has connected to this socket; empty = none.
@@ -294,6 +296,7 @@ impl Options {
             raw: socket_type.is_raw(),
             router_raw: false,
             router_notify: 0,
+            probe_router: false,
             hello_msg: Bytes::new(),
             disconnect_msg: Bytes::new(),
             hiccup_msg: Bytes::new(),

@@ -26,8 +26,6 @@ pub enum PatternOption {
     RouterRaw(bool),
     /// ROUTER_NOTIFY: an empty message from a peer that has connected (1), disconnected (2), or both (3).
     RouterNotify(u8),
-    /// PROBE_ROUTER: an empty message is sent on each new connection.
-    ProbeRouter(bool),
     /// CONNECT_ROUTING_ID: the routing id of the peer of the next connect.
     ConnectRoutingId(Bytes),
     /// XPUB_VERBOSE: pass on every subscription, not only the first of a topic.

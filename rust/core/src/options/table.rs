@@ -241,9 +241,9 @@ macro_rules! socket_options {
                 .int(|o| o.ipv6.into(), |o, v| o.ipv6 = v == 1),
             43 MECHANISM [mechanism: i32]: Int, "The security mechanism: 0 NULL, 1 PLAIN, 2 CURVE, 3 GSSAPI."
                 .only_int(|o| o.security.mechanism.number.into()),
-            51 PROBE_ROUTER [=> set_probe_router: bool]: Bool, "Send an empty message on each new connection."
+            51 PROBE_ROUTER [=> set_probe_router: bool]: Bool, "Send an empty message on each new connection, before all others."
                 .of_patterns()
-                .pattern(|v| PatternOption::ProbeRouter(flag(v))),
+                .write_only_int(|o, v| o.probe_router = v == 1),
             52 REQ_CORRELATE [=> set_req_correlate: bool]: Bool, "Number the requests and accept only matching replies."
                 .of_patterns()
                 .pattern(|v| PatternOption::ReqCorrelate(flag(v))),

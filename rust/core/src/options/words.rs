@@ -7,9 +7,11 @@ use zeroxide_proto::message::Message;
 use super::Options;
 
 impl Options {
-    /// The first message to a peer.
-    pub(crate) fn hello(&self) -> Option<Message> {
-        said(&self.hello_msg).filter(|_| !self.is_raw())
+    /// The first messages to a peer.
+    pub(crate) fn greetings(&self) -> impl Iterator<Item = Message> {
+        let probe = self.probe_router.then(|| Message::single(Frame::new()));
+        let greetings = probe.into_iter().chain(said(&self.hello_msg));
+        greetings.filter(|_| !self.is_raw())
     }
 
     /// The last message from a peer that had connected to this socket.

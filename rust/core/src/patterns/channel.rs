@@ -43,6 +43,10 @@ impl Pattern for Channel {
         self.pair.writable(pipes, id);
     }
 
+    fn hung_up(&mut self, pipes: &mut PipeSet, id: PipeId) {
+        self.pair.hung_up(pipes, id);
+    }
+
     fn far_closed(&mut self, pipes: &mut PipeSet, id: PipeId) {
         self.pair.far_closed(pipes, id);
     }
@@ -117,6 +121,19 @@ mod tests {
         assert!(rig.can_recv());
         assert_eq!(rig.recv_from().unwrap(), (vec!["back".into()], Some(id)));
         assert_eq!(rig.dropped(DropReason::Malformed), 1);
+    }
+
+    #[test]
+    fn a_peer_that_has_hung_up_does_not_exclude_its_successor() {
+        let mut rig = Rig::with_hwm(&CHANNEL, 1);
+        let first = rig.accept("");
+        rig.far_send(first, ["last words"]);
+        rig.far_hang_up(first);
+        assert!(!rig.can_send());
+        let second = rig.accept("");
+        rig.send(["x"]).unwrap();
+        assert_eq!(rig.far_recv_all(second), ["x"]);
+        assert_eq!(rig.recv_all(), ["last words"]);
     }
 
     #[test]

@@ -35,8 +35,10 @@ impl Pattern for Client {
         self.inbound.insert(id);
     }
 
-    fn writable(&mut self, _: &mut PipeSet, id: PipeId) {
-        self.outbound.insert(id);
+    fn writable(&mut self, pipes: &mut PipeSet, id: PipeId) {
+        if !pipes.is_gone(id) {
+            self.outbound.insert(id);
+        }
     }
 
     fn hung_up(&mut self, pipes: &mut PipeSet, id: PipeId) {
@@ -110,6 +112,7 @@ mod tests {
         let mut rig = Rig::with_hwm(&CLIENT, 2);
         let id = rig.accept("");
         rig.far_hang_up(id);
+        rig.pattern.writable(&mut rig.pipes, id);
         assert!(!rig.can_send(), "no peer is left");
     }
 

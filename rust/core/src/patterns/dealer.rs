@@ -4,11 +4,10 @@ use zeroxide_proto::message::Message;
 use zeroxide_proto::socket_type::SocketType;
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::options::{PatternOption, ids};
+use crate::options::ids;
 use crate::patterns::fair_queue::FairQueue;
 use crate::patterns::load_balancer::LoadBalancer;
 use crate::patterns::pipe_set::PipeSet;
-use crate::patterns::probe::Probe;
 use crate::patterns::{Pattern, PatternSpec, Priority, Spills};
 use crate::pipe::PipeId;
 
@@ -16,14 +15,12 @@ use crate::pipe::PipeId;
 struct Dealer {
     outbound: LoadBalancer,
     inbound: FairQueue,
-    probe: Probe,
 }
 
 impl Pattern for Dealer {
-    fn attach(&mut self, pipes: &mut PipeSet, id: PipeId) {
+    fn attach(&mut self, _: &mut PipeSet, id: PipeId) {
         self.outbound.insert(id);
         self.inbound.insert(id);
-        self.probe.attach(pipes, id);
     }
 
     fn set_priority(&mut self, id: PipeId, priority: Priority) {
@@ -31,11 +28,7 @@ impl Pattern for Dealer {
         self.inbound.set_priority(id, priority.recv);
     }
 
-    fn ready(&mut self, pipes: &mut PipeSet, id: PipeId) {
-        if self.probe.ready(pipes, id) {
-            self.outbound.insert(id);
-        }
-    }
+    fn ready(&mut self, _: &mut PipeSet, _: PipeId) {}
 
     fn hung_up(&mut self, pipes: &mut PipeSet, id: PipeId) {
         if pipes.is_gone(id) {
@@ -47,8 +40,10 @@ impl Pattern for Dealer {
         self.inbound.insert(id);
     }
 
-    fn writable(&mut self, _: &mut PipeSet, id: PipeId) {
-        self.outbound.insert(id);
+    fn writable(&mut self, pipes: &mut PipeSet, id: PipeId) {
+        if !pipes.is_gone(id) {
+            self.outbound.insert(id);
+        }
     }
 
     fn far_closed(&mut self, pipes: &mut PipeSet, id: PipeId) {
@@ -59,7 +54,6 @@ impl Pattern for Dealer {
     fn detach(&mut self, _: &mut PipeSet, id: PipeId) {
         self.outbound.remove(id);
         self.inbound.remove(id);
-        self.probe.forget(id);
     }
 
     fn send(&mut self, pipes: &mut PipeSet, message: &mut Message) -> Result<()> {
@@ -79,14 +73,6 @@ impl Pattern for Dealer {
 
     fn can_recv(&mut self, pipes: &mut PipeSet) -> bool {
         self.inbound.can_recv(pipes)
-    }
-
-    fn set(&mut self, _: &mut PipeSet, option: &PatternOption) -> Result<()> {
-        match option {
-            PatternOption::ProbeRouter(on) => self.probe.set(*on),
-            _ => return Err(Error::new(ErrorKind::Invalid)),
-        }
-        Ok(())
     }
 }
 
@@ -130,46 +116,12 @@ mod tests {
     }
 
     #[test]
-    fn probes_each_connection_if_requested() {
-        let mut rig = Rig::new(&DEALER);
-        let before = rig.accept("");
-        rig.set(PatternOption::ProbeRouter(true)).unwrap();
-        let id = rig.connect();
-        for _ in 0..3 {
-            rig.ready(id, "");
-            assert_eq!(rig.far_recv_all(id), [""]);
-            rig.disconnected(id);
-        }
-        let accepted = rig.accept("");
-        assert_eq!(rig.far_recv_all(accepted), [""]);
-        assert!(rig.far_recv_all(before).is_empty());
-        assert_eq!(
-            rig.set(PatternOption::RouterMandatory(true)).unwrap_err(),
-            ErrorKind::Invalid
-        );
-    }
-
-    #[test]
-    fn a_probe_comes_before_messages_that_wait_for_the_connection() {
-        let mut rig = Rig::new(&DEALER);
-        rig.set(PatternOption::ProbeRouter(true)).unwrap();
-        let id = rig.connect();
-        rig.send(["early"]).unwrap();
-        rig.ready(id, "");
-        assert_eq!(rig.far_recv_all(id), ["", "early"]);
-        // A message that waits for the connection has the same effect as a probe.
-        rig.disconnected(id);
-        rig.send(["waits"]).unwrap();
-        rig.ready(id, "");
-        assert_eq!(rig.far_recv_all(id), ["waits"]);
-    }
-
-    #[test]
     fn a_peer_that_has_hung_up_is_sent_nothing_more() {
         let mut rig = Rig::with_hwm(&DEALER, 2);
         let first = rig.accept("");
         rig.far_send(first, ["1"]);
         rig.far_hang_up(first);
+        rig.pattern.writable(&mut rig.pipes, first);
         assert!(!rig.can_send(), "no peer is left");
         let second = rig.accept("");
         rig.send(["a"]).unwrap();
@@ -199,34 +151,5 @@ mod tests {
         assert!(!rig.can_recv());
         rig.settle();
         assert!(rig.is_gone(leaving));
-    }
-
-    #[test]
-    fn a_probe_takes_no_room_away_from_messages() {
-        let mut rig = Rig::with_hwm(&DEALER, 100);
-        rig.set(PatternOption::ProbeRouter(true)).unwrap();
-        let id = rig.connect();
-        rig.ready(id, "");
-        let body = vec![0u8; 256 << 10];
-        for _ in 0..5 {
-            rig.send([&body]).unwrap();
-        }
-        for _ in 0..4 {
-            rig.far_recv(id).unwrap();
-        }
-        while rig.send([&body]).is_ok() {}
-        // The pattern is notified of room, but there is none yet.
-        rig.far_recv(id).unwrap();
-        rig.settle();
-        assert!(rig.send([&body]).is_err());
-        for _ in 0..3 {
-            rig.far_recv(id).unwrap();
-        }
-        // The probe is the first to find room.
-        rig.disconnected(id);
-        rig.ready(id, "");
-        while rig.far_recv(id).is_some() {}
-        rig.settle();
-        rig.send(["x"]).unwrap();
     }
 }

@@ -144,7 +144,6 @@ mod load_balancer;
 mod notices;
 mod pipe_set;
 mod priority;
-mod probe;
 mod publisher;
 mod rig;
 mod ring;

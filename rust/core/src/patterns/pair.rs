@@ -60,6 +60,13 @@ impl<R> Pair<R> {
         self.previous = Some(current);
         true
     }
+
+    /// Sends nothing more to a peer that is gone. Its messages can still be received.
+    fn retire(&mut self, pipes: &mut PipeSet) {
+        if self.previous.is_none() && self.current.is_some_and(|id| pipes.is_gone(id)) {
+            self.previous = self.current.take();
+        }
+    }
 }
 
 impl<R: Rule> Pattern for Pair<R> {
@@ -78,11 +85,8 @@ impl<R: Rule> Pattern for Pair<R> {
 
     fn writable(&mut self, _: &mut PipeSet, _: PipeId) {}
 
-    fn hung_up(&mut self, pipes: &mut PipeSet, id: PipeId) {
-        // Nothing more is sent to it.
-        if self.current == Some(id) && self.previous.is_none() && pipes.is_gone(id) {
-            self.previous = self.current.take();
-        }
+    fn hung_up(&mut self, pipes: &mut PipeSet, _: PipeId) {
+        self.retire(pipes);
     }
 
     fn far_closed(&mut self, pipes: &mut PipeSet, id: PipeId) {
@@ -90,9 +94,10 @@ impl<R: Rule> Pattern for Pair<R> {
         pipes.check_read(id);
     }
 
-    fn detach(&mut self, _: &mut PipeSet, id: PipeId) {
+    fn detach(&mut self, pipes: &mut PipeSet, id: PipeId) {
         self.current = self.current.filter(|current| *current != id);
         self.previous = self.previous.filter(|previous| *previous != id);
+        self.retire(pipes);
     }
 
     fn send(&mut self, pipes: &mut PipeSet, message: &mut Message) -> Result<()> {
@@ -151,6 +156,25 @@ mod tests {
         rig.settle();
         assert_eq!(rig.recv_all(), ["1", "2", "3"]);
         assert_eq!(rig.dropped_in_all(), 0);
+    }
+
+    #[test]
+    fn several_peers_that_have_hung_up_are_read_in_order_and_sent_nothing() {
+        let mut rig = Rig::with_hwm(&PAIR, 2);
+        let first = rig.accept("");
+        rig.far_send(first, ["1"]);
+        rig.far_hang_up(first);
+        let second = rig.accept("");
+        rig.far_send(second, ["2"]);
+        rig.far_hang_up(second);
+        rig.far_close(first);
+        rig.settle();
+        assert_eq!(rig.recv_all(), ["1", "2"]);
+        rig.settle();
+        assert!(rig.is_gone(first) && !rig.can_send());
+        let third = rig.accept("");
+        rig.send(["hello"]).unwrap();
+        assert_eq!(rig.far_recv_all(third), ["hello"]);
     }
 
     #[test]

@@ -8,7 +8,6 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::options::{PatternOption, ids};
 use crate::patterns::fair_queue::FairQueue;
 use crate::patterns::pipe_set::{DropReason, PipeSet};
-use crate::patterns::probe::Probe;
 use crate::patterns::{Dialogue, Pattern, PatternSpec, Priority, Turns};
 use crate::pipe::PipeId;
 
@@ -21,7 +20,6 @@ struct Rep {
     /// The frames before the request, including the empty one; sent in front of the reply.
     envelope: Vec<Frame>,
     turn: Turn,
-    probe: Probe,
 }
 
 #[derive(Default)]
@@ -83,18 +81,15 @@ fn reply_comes_first() -> Error {
 }
 
 impl Pattern for Rep {
-    fn attach(&mut self, pipes: &mut PipeSet, id: PipeId) {
+    fn attach(&mut self, _: &mut PipeSet, id: PipeId) {
         self.inbound.insert(id);
-        self.probe.attach(pipes, id);
     }
 
     fn set_priority(&mut self, id: PipeId, priority: Priority) {
         self.inbound.set_priority(id, priority.recv);
     }
 
-    fn ready(&mut self, pipes: &mut PipeSet, id: PipeId) {
-        self.probe.ready(pipes, id);
-    }
+    fn ready(&mut self, _: &mut PipeSet, _: PipeId) {}
 
     fn readable(&mut self, _: &mut PipeSet, id: PipeId) {
         self.inbound.insert(id);
@@ -108,7 +103,6 @@ impl Pattern for Rep {
 
     fn detach(&mut self, _: &mut PipeSet, id: PipeId) {
         self.inbound.remove(id);
-        self.probe.forget(id);
     }
 
     fn send(&mut self, pipes: &mut PipeSet, message: &mut Message) -> Result<()> {
@@ -168,7 +162,6 @@ impl Pattern for Rep {
 
     fn set(&mut self, _: &mut PipeSet, option: &PatternOption) -> Result<()> {
         match option {
-            PatternOption::ProbeRouter(on) => self.probe.set(*on),
             // These concern the names of peers, which REP does not use: a reply goes to the peer that asked.
             PatternOption::RouterMandatory(_)
             | PatternOption::RouterHandover(_)

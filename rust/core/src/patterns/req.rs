@@ -15,7 +15,6 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::options::{PatternOption, ids};
 use crate::patterns::load_balancer::LoadBalancer;
 use crate::patterns::pipe_set::{DropReason, PipeSet, effort};
-use crate::patterns::probe::Probe;
 use crate::patterns::{Dialogue, Pattern, PatternSpec, Priority, Turns};
 use crate::pipe::PipeId;
 use crate::sys::chance;
@@ -31,7 +30,6 @@ struct Req {
     next_number: u32,
     correlate: bool,
     relaxed: bool,
-    probe: Probe,
 }
 
 /// A request without a reply.
@@ -117,7 +115,6 @@ impl Req {
             next_number: chance::number() as u32,
             correlate: false,
             relaxed: false,
-            probe: Probe::default(),
         }
     }
 
@@ -204,7 +201,6 @@ fn kept(request: &Message) -> Option<Message> {
 impl Pattern for Req {
     fn attach(&mut self, pipes: &mut PipeSet, id: PipeId) {
         self.outbound.insert(id);
-        self.probe.attach(pipes, id);
         self.ask_again(pipes);
     }
 
@@ -216,11 +212,7 @@ impl Pattern for Req {
         self.outbound.set_priority(id, priority.send);
     }
 
-    fn ready(&mut self, pipes: &mut PipeSet, id: PipeId) {
-        if self.probe.ready(pipes, id) {
-            self.outbound.insert(id);
-        }
-    }
+    fn ready(&mut self, _: &mut PipeSet, _: PipeId) {}
 
     fn hung_up(&mut self, pipes: &mut PipeSet, id: PipeId) {
         if pipes.is_gone(id) {
@@ -232,7 +224,9 @@ impl Pattern for Req {
     fn readable(&mut self, _: &mut PipeSet, _: PipeId) {}
 
     fn writable(&mut self, pipes: &mut PipeSet, id: PipeId) {
-        self.outbound.insert(id);
+        if !pipes.is_gone(id) {
+            self.outbound.insert(id);
+        }
         self.ask_again(pipes);
     }
 
@@ -250,7 +244,6 @@ impl Pattern for Req {
 
     fn detach(&mut self, _: &mut PipeSet, id: PipeId) {
         self.outbound.remove(id);
-        self.probe.forget(id);
     }
 
     fn send(&mut self, pipes: &mut PipeSet, message: &mut Message) -> Result<()> {
@@ -339,7 +332,6 @@ impl Pattern for Req {
         match option {
             PatternOption::ReqCorrelate(on) => self.correlate = *on,
             PatternOption::ReqRelaxed(on) => self.relaxed = *on,
-            PatternOption::ProbeRouter(on) => self.probe.set(*on),
             _ => return Err(Error::new(ErrorKind::Invalid)),
         }
         Ok(())
@@ -356,7 +348,6 @@ pub(super) static REQ: PatternSpec = PatternSpec {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::options::SlowSubscriber;
     use crate::patterns::rig::{Rig, message};
 
     #[test]
@@ -646,21 +637,10 @@ mod tests {
         let mut rig = Rig::with_hwm(&REQ, 1);
         let first = rig.accept("");
         rig.far_hang_up(first);
+        rig.pattern.writable(&mut rig.pipes, first);
         assert!(!rig.can_send(), "no peer is left");
         let second = rig.accept("");
         rig.send(["q"]).unwrap();
         assert_eq!(rig.far_recv(second).unwrap(), ["", "q"]);
-    }
-
-    #[test]
-    fn probes_each_connection_if_requested() {
-        let mut rig = Rig::new(&REQ);
-        rig.set(PatternOption::ProbeRouter(true)).unwrap();
-        let id = rig.accept("");
-        assert_eq!(rig.far_recv(id).unwrap(), [""]);
-        assert_eq!(
-            rig.set(PatternOption::SlowSubscriber(SlowSubscriber::Wait)),
-            Err(ErrorKind::Invalid)
-        );
     }
 }

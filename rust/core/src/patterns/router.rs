@@ -13,7 +13,6 @@ use crate::patterns::fair_queue::FairQueue;
 use crate::patterns::load_balancer::LoadBalancer;
 use crate::patterns::notices::Notices;
 use crate::patterns::pipe_set::{DoomReason, DropReason, PipeSet};
-use crate::patterns::probe::Probe;
 use crate::patterns::router_table::{Given, RouterTable};
 use crate::patterns::{Pattern, PatternSpec, Priority, Spills};
 use crate::pipe::PipeId;
@@ -28,7 +27,6 @@ struct Router {
     open: LoadBalancer,
     mandatory: bool,
     handover: bool,
-    probe: Probe,
     /// Whether peers use plain bytes instead of ZMTP. The application then gets notices of connections and their ends,
     /// and closes a connection by sending an empty message.
     raw: bool,
@@ -57,7 +55,6 @@ impl Router {
             open: LoadBalancer::default(),
             mandatory: false,
             handover: false,
-            probe: Probe::default(),
             raw: false,
             notifies: false,
             notices: Notices::default(),
@@ -193,17 +190,16 @@ impl Router {
         self.claims.remove(heir);
         self.table.insert(heir, name.clone(), Given::Announced);
         pipes.adopt(heir, Some(&name));
-        self.welcome(pipes, heir);
+        self.welcome(heir);
     }
 
     /// The peer has its name.
-    fn welcome(&mut self, pipes: &mut PipeSet, id: PipeId) {
+    fn welcome(&mut self, id: PipeId) {
         self.inbound.insert(id);
         self.open.insert(id);
         if self.notifies {
             self.notices.connected(id);
         }
-        self.probe.ready(pipes, id);
     }
 
     /// The error for a name that no peer has.
@@ -273,7 +269,6 @@ fn identity(pipes: &mut PipeSet, id: PipeId) -> Identity {
 
 impl Pattern for Router {
     fn attach(&mut self, pipes: &mut PipeSet, id: PipeId) {
-        self.probe.attach(pipes, id);
         // If its name was chosen beforehand, messages can be sent to the peer before it is connected.
         if let Some(name) = pipes.get(id).and_then(|pipe| pipe.peer_name()) {
             match self.table.route(&name) {
@@ -297,7 +292,7 @@ impl Pattern for Router {
 
     fn ready(&mut self, pipes: &mut PipeSet, id: PipeId) {
         if self.identify(pipes, id) {
-            self.welcome(pipes, id);
+            self.welcome(id);
         }
     }
 
@@ -307,7 +302,6 @@ impl Pattern for Router {
         }
         // It asks again when it reconnects.
         self.claims.remove(id);
-        self.probe.forget(id);
     }
 
     fn hung_up(&mut self, pipes: &mut PipeSet, id: PipeId) {
@@ -359,7 +353,6 @@ impl Pattern for Router {
         self.table.remove(id);
         self.inbound.remove(id);
         self.open.remove(id);
-        self.probe.forget(id);
     }
 
     fn send(&mut self, pipes: &mut PipeSet, message: &mut Message) -> Result<()> {
@@ -461,7 +454,6 @@ impl Pattern for Router {
         match option {
             PatternOption::RouterMandatory(on) => self.mandatory = *on,
             PatternOption::RouterHandover(on) => self.handover = *on,
-            PatternOption::ProbeRouter(on) => self.probe.set(*on),
             PatternOption::ConnectRoutingId(id) => self.table.reserve(id)?,
             PatternOption::RouterRaw(on) => {
                 self.raw = *on;

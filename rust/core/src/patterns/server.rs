@@ -75,8 +75,10 @@ impl Pattern for Server {
         self.inbound.insert(id);
     }
 
-    fn writable(&mut self, _: &mut PipeSet, id: PipeId) {
-        self.open.insert(id);
+    fn writable(&mut self, pipes: &mut PipeSet, id: PipeId) {
+        if !pipes.is_gone(id) {
+            self.open.insert(id);
+        }
     }
 
     fn hung_up(&mut self, pipes: &mut PipeSet, id: PipeId) {
@@ -208,6 +210,7 @@ mod tests {
         let id = rig.accept("");
         rig.far_send(id, ["bye"]);
         rig.far_hang_up(id);
+        rig.pattern.writable(&mut rig.pipes, id);
         let number = rig.pattern.peer_number(id).unwrap();
         let rejected = rig.send_message(to(number, "late")).unwrap_err();
         assert_eq!(rejected.error.kind(), ErrorKind::HostUnreachable);

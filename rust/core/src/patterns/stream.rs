@@ -390,7 +390,7 @@ mod tests {
         rig.send_message(message([&name])).unwrap();
         assert_eq!(rig.dropped(DropReason::Malformed), 1);
         assert_eq!(
-            rig.set(PatternOption::ProbeRouter(true)),
+            rig.set(PatternOption::RouterMandatory(true)),
             Err(ErrorKind::Invalid)
         );
     }

@@ -204,26 +204,25 @@ impl Dice {
     fn option(&mut self) -> PatternOption {
         let on = self.below(2) == 0;
         let body = Bytes::from_static(self.pick(&[&b""[..], b"a", b"ab", b"peer 1", b"\0"]));
-        match self.below(16) {
+        match self.below(15) {
             0 => PatternOption::Subscribe(body),
             1 => PatternOption::Unsubscribe(body),
             2 => PatternOption::InvertMatching(on),
             3 => PatternOption::RouterMandatory(on),
             4 => PatternOption::RouterHandover(on),
-            5 => PatternOption::ProbeRouter(on),
-            6 => PatternOption::ConnectRoutingId(body),
-            7 => PatternOption::XpubVerbose(on),
-            8 => PatternOption::XpubVerboser(on),
-            9 => PatternOption::XpubManual(on),
-            10 => PatternOption::SlowSubscriber(self.pick(&[
+            5 => PatternOption::ConnectRoutingId(body),
+            6 => PatternOption::XpubVerbose(on),
+            7 => PatternOption::XpubVerboser(on),
+            8 => PatternOption::XpubManual(on),
+            9 => PatternOption::SlowSubscriber(self.pick(&[
                 SlowSubscriber::Drop,
                 SlowSubscriber::Wait,
                 SlowSubscriber::Disconnect,
             ])),
-            11 => PatternOption::XpubWelcomeMsg(body),
-            12 => PatternOption::ReqCorrelate(on),
-            13 => PatternOption::ReqRelaxed(on),
-            14 => PatternOption::MaxLag(on.then_some(Duration::from_millis(1))),
+            10 => PatternOption::XpubWelcomeMsg(body),
+            11 => PatternOption::ReqCorrelate(on),
+            12 => PatternOption::ReqRelaxed(on),
+            13 => PatternOption::MaxLag(on.then_some(Duration::from_millis(1))),
             _ => PatternOption::StreamNotify(on),
         }
     }

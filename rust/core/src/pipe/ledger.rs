@@ -188,6 +188,18 @@ impl Pipe {
         }
     }
 
+    /// Writes a message before those of the application.
+    pub fn greet(&mut self, mut greeting: Message) {
+        self.write_unchecked(&mut greeting);
+        self.flush();
+        self.greeted += 1;
+    }
+
+    /// Number of messages of the application that wait for a first peer.
+    pub fn queued_for_first(&self) -> u64 {
+        self.queued_out().saturating_sub(self.greeted)
+    }
+
     /// Approximate number of bytes that are written and not read, in both directions.
     pub fn queued_bytes(&self) -> u64 {
         self.queued_bytes_in() + self.queued_bytes_out()

@@ -269,8 +269,8 @@ impl Session {
             None => self.emit(EventKind::HandshakeSucceeded, 0),
         }
         self.port.note_setback(self.source, None);
-        if let Some(hello) = self.options.hello() {
-            up.greet(hello);
+        for greeting in self.options.greetings() {
+            up.greet(greeting);
         }
         if let Some(connecter) = &mut state.connecter {
             connecter.succeeded();

@@ -167,7 +167,7 @@ impl Core {
         // A request that another peer has got meanwhile is still in the queue, but is not lost.
         let messages = match is_left {
             true => pipe.lost_unread(),
-            false => pipe.queued_out(),
+            false => pipe.queued_for_first(),
         };
         let peer = pipe.peer();
         let bytes = pipe.queued_bytes_out();
@@ -262,7 +262,7 @@ impl Core {
                 && origin.local
                 && !pipe.is_connected()
                 && !pipe.is_far_closed()
-                && pipe.queued_out() > 0
+                && pipe.queued_for_first() > 0
                 && self.spec.lingers
             {
                 waiting.insert(origin.source);

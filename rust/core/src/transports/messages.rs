@@ -253,9 +253,8 @@ impl MessagePort {
         if self.peer_name.is_some() {
             pipe.set_peer_name(self.peer_name.clone());
         }
-        if let Some(mut hello) = self.options.hello() {
-            pipe.write_unchecked(&mut hello);
-            pipe.flush();
+        for greeting in self.options.greetings() {
+            pipe.greet(greeting);
         }
         if self.origin.side == Side::Accepting {
             pipe.expect_last_words(self.options.on_left());

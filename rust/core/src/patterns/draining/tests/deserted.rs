@@ -78,3 +78,20 @@ fn a_message_stays_on_disk_if_the_only_puller_leaves_meanwhile() {
         assert_eq!((socket.on_disk(), socket.bytes_on_disk()), (0, 0));
     }
 }
+
+#[test]
+fn a_peer_that_has_hung_up_gets_nothing_from_disk() {
+    for keep in [false, true] {
+        let mut socket = Socket::new(&dealer::DEALER, 0, keep);
+        let first = socket.accept("");
+        socket.rig.far_send(first, ["unread"]);
+        socket.rig.far_hang_up(first);
+        for n in 0..3 {
+            socket.rig.send([format!("{n}")]).unwrap();
+        }
+        let second = socket.accept("");
+        socket.drain();
+        assert_eq!(socket.rig.far_recv_all(second), ["0", "1", "2"]);
+        assert!(socket.rig.far_recv_all(first).is_empty());
+    }
+}
