@@ -482,8 +482,8 @@ fn a_probe_comes_before_everything_else() {
 }
 
 #[test]
-fn a_probe_that_no_router_gets_is_no_message_to_deliver() {
-    let _watchdog = Watchdog::new("a_probe_that_no_router_gets_is_no_message_to_deliver");
+fn a_probe_that_no_router_gets_does_not_count_as_undelivered() {
+    let _watchdog = Watchdog::new("a_probe_that_no_router_gets_does_not_count_as_undelivered");
     let context = Context::new();
     for endpoint in [
         free_tcp_endpoint(),

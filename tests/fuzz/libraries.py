@@ -29,12 +29,12 @@ class Library:
 
     def ask(self, question: Any) -> Any:
         """Returns the answer, or a sentence on how the process failed."""
-        self._pipe.send(question)
         try:
+            self._pipe.send(question)
             if self._pipe.poll(self._patience):
                 return self._pipe.recv()
             failure = "hangs"
-        except EOFError:
+        except (EOFError, OSError):
             self._process.join()
             failure = f"ended with {self._process.exitcode}"
         self.close()

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
+
+DETACHED = re.compile(r"\.(?:disconnect|unbind)\((.*)\)")
 
 
 @dataclass(frozen=True)
@@ -37,6 +40,18 @@ class Difference:
     @property
     def sockets(self) -> int:
         return sum(" = context.socket(" in statement for statement in self.statements)
+
+    @property
+    def is_at_detached(self) -> bool:
+        """Whether the socket of the last statement has had an endpoint that a socket has left."""
+        last = self.statements[-1].removeprefix("rest(")[0]
+        ended = {found[1] for each in self.statements if (found := DETACHED.search(each))}
+        return any(
+            each.startswith(f"{last}.{verb}({endpoint})")
+            for each in self.statements
+            for verb in ("bind", "connect")
+            for endpoint in ended
+        )
 
     def has(self, *words: str | tuple[str, ...]) -> bool:
         """Whether the program has each of the words, or one of several."""
@@ -131,9 +146,15 @@ DIFFERENCES: list[tuple[str, Callable[[Difference], bool]]] = [
     ),
     (
         "at disconnect and unbind, another part of what has arrived is still received",
-        lambda found: (
-            found.has((".disconnect(", ".unbind(")) and (found.has_less or found.has_more)
-        ),
+        lambda found: found.is_at_detached and (found.has_less or found.has_more),
+    ),
+    (
+        "a STREAM gets a notice of connections that it ends by disconnect or unbind",
+        lambda found: found.is_at_detached and found.has("STREAM"),
+    ),
+    (
+        "an XPUB that connects gets the end of the subscriptions of a peer that it has lost",
+        lambda found: found.has("XPUB)", ".close()") and found.has_more,
     ),
     (
         "libzmq learns in steps that messages were read, and has no room until then",

@@ -109,7 +109,7 @@ def short(part: bytes) -> str:
 
 
 def serve(name: str, pipe: Connection) -> None:
-    """Runs programs with one library, as long as they come."""
+    """Runs programs with one library, as long as some arrive."""
     zmq = importlib.import_module(name)
     with tempfile.TemporaryDirectory() as folder:
         for count in itertools.count():

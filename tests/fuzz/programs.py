@@ -43,21 +43,21 @@ class Pair:
         with ThreadPoolExecutor() as pool:
             asked = [pool.submit(each.ask, (statements, pause)) for each in self._libraries]
         ours, theirs = (each.result() for each in asked)
-        if ours == theirs:
-            return None
         if isinstance(ours, str) or isinstance(theirs, str):
             return Difference(statements, ours, theirs)
+        if ours == theirs:
+            return None
         pairs = enumerate(zip(ours, theirs, strict=True))
         end = next(at for at, (mine, other) in pairs if mine != other) + 1
         return Difference(statements[:end], ours[:end], theirs[:end])
 
     def confirm(self, statements: list[str]) -> Difference | None:
-        """A difference that does not depend on time."""
+        """A difference that does not depend on time, or the end of zeroxide's process."""
         found = None
         for pause in PAUSES:
             found = self.compare(statements, pause)
-            if found is None:
-                return None
+            if found is None or isinstance(found.ours, str):
+                return found
             statements = found.statements
         return found
 

@@ -490,14 +490,26 @@ def test_a_logger_that_fails_does_not_end_the_handler(auth, running, curve_passe
     assert curve_passes().bytes == b"hello"
 
 
+def leave():
+    sys.exit(1)
+
+
+def cancel():
+    asyncio.current_task().cancel()
+
+
 @pytest.mark.zeroxide_only
-def test_a_provider_that_exits_does_not_end_the_handler(zmq, auth, context):
+@pytest.mark.parametrize("end", [leave, cancel])
+def test_a_provider_that_ends_its_task_does_not_end_the_handler(zmq, auth, context, end):
     class Provider:
         calls = 0
 
-        def callback(self, domain, key):
+        async def callback(self, domain, key):
             self.calls += 1
-            return self.calls > 1 or sys.exit(1)
+            if self.calls == 1:
+                end()
+                await asyncio.sleep(0)
+            return True
 
     guard = auth.thread.ThreadAuthenticator(context)
     guard.start()

@@ -166,6 +166,20 @@ def test_pickles_of_an_overridden_recv_need_local_endpoints(
 
 
 @pytest.mark.zeroxide_only
+def test_a_socks_server_of_the_past_makes_an_overridden_recv_unsafe(zmq, context):
+    class Own(zmq.Socket):
+        def recv(self, flags=0):
+            return b"\x80\x04K\x05."
+
+    with Own(context, zmq.PULL) as own:
+        own.socks_proxy = b"127.0.0.1:9"
+        own.connect("tcp://127.0.0.1:9")
+        own.socks_proxy = b""
+        with pytest.raises(zmq.UntrustedPickle):
+            own.recv_pyobj()
+
+
+@pytest.mark.zeroxide_only
 def test_an_overridden_recv_may_tell_who_the_sender_is(zmq, context):
     class Passing(zmq.Socket):
         def recv(self, *args, **kwargs):

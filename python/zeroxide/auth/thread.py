@@ -125,7 +125,9 @@ class AuthenticationThread(Thread):
                     await asyncio.wait([answering])
                     if answering.cancelled() or answering.exception() is not None:
                         self.authenticator._answer_failure(request)
-                        self.log.error("a request to the authenticator was cancelled")
+                        self.log.error(
+                            "a provider has ended the task of a request to the authenticator"
+                        )
 
     def _answer_in_greenlet(self, runner: asyncio.Runner) -> None:
         """Answers without a loop between requests, because a loop would block the other greenlets."""

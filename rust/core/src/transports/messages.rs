@@ -263,18 +263,28 @@ impl MessagePort {
     }
 
     /// Reports the messages that the socket, which has closed its end of the pipe, had sent and that no peer will read:
-    /// those in the pipe, and `held`, as their number and their bytes.
-    pub(crate) fn give_up(&self, pipe: &Pipe, address: &str, held: (u64, u64)) {
+    /// their number and their bytes.
+    pub(crate) fn give_up(&self, address: &str, (messages, bytes): (u64, u64)) {
         let left = UndeliveredPeer {
             endpoint: self.endpoint.to_string(),
             address: address.to_owned(),
             routing_id: Bytes::new(),
-            messages: pipe.queued_in() + held.0,
-            bytes: pipe.queued_bytes_in() + held.1,
+            messages,
+            bytes,
         };
         if left.messages > 0 {
             self.port.give_up(DropReason::Lingered, left);
         }
+    }
+
+    /// The number of the application's messages in a pipe from which nothing was read, and their bytes.
+    pub(super) fn unheard(&self, pipe: &Pipe) -> (u64, u64) {
+        let greetings = || self.options.greetings();
+        let sizes: usize = greetings().map(|greeting| greeting.size()).sum();
+        (
+            pipe.queued_in() - greetings().count() as u64,
+            pipe.queued_bytes_in() - sizes as u64,
+        )
     }
 
     /// Reports an event to the monitors of the socket.
@@ -361,7 +371,9 @@ impl Drop for MessagePipe {
         };
         // A socket that is open counts those that are still in the pipe.
         if self.pipe.leave() {
-            self.port.give_up(&self.pipe, &self.address, held);
+            let messages = self.pipe.queued_in() + held.0;
+            let bytes = self.pipe.queued_bytes_in() + held.1;
+            self.port.give_up(&self.address, (messages, bytes));
         }
     }
 }
