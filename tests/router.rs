@@ -482,6 +482,34 @@ fn a_probe_comes_before_everything_else() {
 }
 
 #[test]
+fn a_bound_socket_probes_from_when_it_is_asked_to() {
+    let _watchdog = Watchdog::new("a_bound_socket_probes_from_when_it_is_asked_to");
+    let context = Context::new();
+    for endpoint in endpoints() {
+        let router = named(&context, Router, "server");
+        let endpoint = router.bind(&endpoint).unwrap();
+        router.int(ids::PROBE_ROUTER, 1);
+        let dealer = named(&context, Dealer, "client");
+        dealer.connect(&endpoint).unwrap();
+        assert_eq!(dealer.take(), "");
+    }
+}
+
+#[test]
+fn a_conflated_message_is_reported_although_a_probe_was_before_it() {
+    let _watchdog = Watchdog::new("a_conflated_message_is_reported_although_a_probe_was_before_it");
+    let context = Context::new();
+    let dealer = named(&context, Dealer, "prober");
+    dealer.int(ids::CONFLATE, 1);
+    dealer.int(ids::PROBE_ROUTER, 1);
+    dealer.bytes(ids::HELLO_MSG, b"hello");
+    dealer.connect(&inproc_name()).unwrap();
+    dealer.put("abc");
+    let report = dealer.close_within(Some(Duration::from_millis(1))).unwrap();
+    assert_eq!((report.messages(), report.bytes()), (1, 3), "{report}");
+}
+
+#[test]
 fn a_probe_that_no_router_gets_does_not_count_as_undelivered() {
     let _watchdog = Watchdog::new("a_probe_that_no_router_gets_does_not_count_as_undelivered");
     let context = Context::new();

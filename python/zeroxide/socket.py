@@ -396,9 +396,11 @@ class Socket(OptionCalls, TableMessages, Generic[ReturnT_co]):
             zmq_connect(3); pyzmq's ``Socket.connect``
         """
         warn_of_security(self, addr)
-        endpoint = super().connect(addr)
         # A SOCKS server has a loopback of its own.
-        self._note_exposure("socks" if self.get(SOCKS_PROXY) else endpoint)
+        has_proxy = bool(_native.Socket.get(self, SOCKS_PROXY))
+        endpoint = super().connect(addr)
+        is_on_network = not endpoint.startswith(("inproc:", "ipc:"))
+        self._note_exposure("socks" if has_proxy and is_on_network else endpoint)
         return Attachment(self, "connect", endpoint)
 
     def _note_exposure(self, endpoint: str) -> None:

@@ -79,7 +79,7 @@ class AsyncioAuthenticator(Authenticator):
         try:
             while True:
                 request = await requests.recv_multipart()
-                await self._answer(request)
+                await self._answer_apart(request)
         except ZMQError as error:
             if error.errno not in (ENOTSOCK, ETERM):
                 raise
@@ -89,10 +89,10 @@ def _current_loop() -> asyncio.AbstractEventLoop | None:
     """Returns the running loop, or the one that the program has set and will run."""
     with contextlib.suppress(RuntimeError):
         return asyncio.get_running_loop()
-    if sys.version_info < (3, 14):
-        # Without a loop that was set, `get_event_loop` makes one here, which would never run.
-        policy = asyncio.get_event_loop_policy()
-        if getattr(getattr(policy, "_local", None), "_loop", None) is None:
+    if (3, 12) <= sys.version_info < (3, 14):
+        # These warn that `get_event_loop` makes a loop, which later versions do not do.
+        local = getattr(asyncio.get_event_loop_policy(), "_local", None)
+        if local is not None and getattr(local, "_loop", None) is None:
             return None
     try:
         loop = asyncio.get_event_loop()

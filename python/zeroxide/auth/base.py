@@ -384,6 +384,21 @@ class Authenticator:
             with suppress(Exception):
                 self.log.exception("a request to the authenticator failed")
 
+    async def _answer_apart(self, request: list[bytes]) -> None:
+        """Handles a request in a task of its own, which a provider may end by cancelling it or by `sys.exit`."""
+        import asyncio
+
+        answering = asyncio.ensure_future(self._answer(request))
+        try:
+            await asyncio.wait([answering])
+        except asyncio.CancelledError:
+            answering.cancel()
+            raise
+        if answering.cancelled() or answering.exception() is not None:
+            self._answer_failure(request)
+            with suppress(Exception):
+                self.log.error("a provider has ended the task of a request to the authenticator")
+
     def _answer_failure(self, request: list[bytes]) -> None:
         # This raises EFSM if the request was answered before.
         with suppress(Exception):

@@ -107,7 +107,6 @@ class AuthenticationThread(Thread):
 
     async def _serve(self) -> None:
         """Answers in a loop that also runs the tasks of providers between requests."""
-        loop = asyncio.get_running_loop()
         poller: _zmq_asyncio.Poller[Any] = _zmq_asyncio.Poller()
         sockets = self._sockets()
         for socket in sockets:
@@ -120,14 +119,7 @@ class AuthenticationThread(Thread):
                     return
                 with suppress(Again):
                     request = self._requests.recv_multipart(NOBLOCK)
-                    # A provider must not end this task, by sys.exit() or by cancelling it.
-                    answering = loop.create_task(self.authenticator._answer(request))
-                    await asyncio.wait([answering])
-                    if answering.cancelled() or answering.exception() is not None:
-                        self.authenticator._answer_failure(request)
-                        self.log.error(
-                            "a provider has ended the task of a request to the authenticator"
-                        )
+                    await self.authenticator._answer_apart(request)
 
     def _answer_in_greenlet(self, runner: asyncio.Runner) -> None:
         """Answers without a loop between requests, because a loop would block the other greenlets."""
@@ -148,7 +140,7 @@ class AuthenticationThread(Thread):
                 with suppress(Again):
                     request = self._requests.recv_multipart(0 if is_alone else NOBLOCK)
                     with suppress(SystemExit):
-                        runner.run(self.authenticator._answer(request))
+                        runner.run(self.authenticator._answer_apart(request))
 
     def _sockets(self) -> "list[Socket[Any]]":
         return [self._requests, *([] if self._commands is None else [self._commands])]

@@ -133,8 +133,6 @@ pub struct Pipe {
     open_frames: usize,
     /// Number of messages that were lost and then written again, to this pipe or another one.
     resent: u64,
-    /// Number of the first messages that are not the application's.
-    greeted: u64,
     /// The owner of this end has been notified of the peer.
     met: bool,
     /// How often the owner of this end has met a peer.
@@ -180,6 +178,9 @@ struct End {
     wants_room: Doorbell,
     /// The state of the other end, as this end sees it. It is stored here, because it is read for each message.
     far: FarCell,
+    /// Number of the first messages written here that are not the application's, and their bytes.
+    greeted: AtomicU64,
+    greeted_bytes: AtomicU64,
     /// Whether this end is dropped. An end that is half closed counts as gone for the other one, but still reads.
     dropped: AtomicBool,
     /// Whether the peer behind the other end has hung up.
@@ -230,6 +231,8 @@ impl End {
             limit: InForce::new(config.limit_out, far.limit_in),
             wants_room: Doorbell::new(),
             far: FarCell::new(),
+            greeted: AtomicU64::new(0),
+            greeted_bytes: AtomicU64::new(0),
             dropped: AtomicBool::new(false),
             hung_up: AtomicBool::new(false),
             linger: AtomicI64::new(-1),
@@ -286,7 +289,6 @@ impl Pipe {
             far_read: 0,
             room: Room::Left,
             open_frames: 0,
-            greeted: 0,
             resent: 0,
             met: false,
             meetings: 0,

@@ -16,6 +16,7 @@ mod words;
 
 use std::fmt;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -164,8 +165,9 @@ pub struct Options {
     pub router_raw: bool,
     /// ROUTER_NOTIFY
     pub router_notify: i32,
-    /// PROBE_ROUTER: each connection begins with an empty message.
-    pub probe_router: bool,
+    /// PROBE_ROUTER: each connection begins with an empty message. Shared with the connections of earlier binds and
+    /// connects, for which it counts, too.
+    pub probe_router: Arc<AtomicBool>,
     /// HELLO_MSG: the first message of each connection; empty = none.
     pub hello_msg: Bytes,
     /// DISCONNECT_MSG: received when a peer leaves that has connected to this socket; empty = none.
@@ -296,7 +298,7 @@ impl Options {
             raw: socket_type.is_raw(),
             router_raw: false,
             router_notify: 0,
-            probe_router: false,
+            probe_router: Arc::default(),
             hello_msg: Bytes::new(),
             disconnect_msg: Bytes::new(),
             hiccup_msg: Bytes::new(),

@@ -1,6 +1,7 @@
 //! All socket options, with one row each: the description, the allowed values, and where the value is stored.
 
 use std::sync::LazyLock;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -243,7 +244,7 @@ macro_rules! socket_options {
                 .only_int(|o| o.security.mechanism.number.into()),
             51 PROBE_ROUTER [=> set_probe_router: bool]: Bool, "Send an empty message on each new connection, before all others."
                 .of_patterns()
-                .write_only_int(|o, v| o.probe_router = v == 1),
+                .write_only_int(|o, v| o.probe_router.store(v == 1, Ordering::Relaxed)),
             52 REQ_CORRELATE [=> set_req_correlate: bool]: Bool, "Number the requests and accept only matching replies."
                 .of_patterns()
                 .pattern(|v| PatternOption::ReqCorrelate(flag(v))),

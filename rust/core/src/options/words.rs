@@ -1,5 +1,7 @@
 //! Messages that a socket sends or receives of its own accord when connections begin and end.
 
+use std::sync::atomic::Ordering;
+
 use bytes::Bytes;
 use zeroxide_proto::frame::Frame;
 use zeroxide_proto::message::Message;
@@ -9,7 +11,8 @@ use super::Options;
 impl Options {
     /// The first messages to a peer.
     pub(crate) fn greetings(&self) -> impl Iterator<Item = Message> {
-        let probe = self.probe_router.then(|| Message::single(Frame::new()));
+        let probes = self.probe_router.load(Ordering::Relaxed);
+        let probe = probes.then(|| Message::single(Frame::new()));
         let greetings = probe.into_iter().chain(said(&self.hello_msg));
         greetings.filter(|_| !self.is_raw())
     }

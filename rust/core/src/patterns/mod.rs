@@ -229,7 +229,7 @@ pub trait Pattern: Send {
     }
 
     /// The connection of the pipe completed its handshake, and [`PipeSet::peer`] is current. SUB and XSUB send
-    /// their subscriptions here, ROUTER learns the routing id, and probes and welcome messages are sent.
+    /// their subscriptions here, ROUTER learns the routing id, and XPUB sends its welcome message.
     fn ready(&mut self, pipes: &mut PipeSet, id: PipeId);
 
     /// The connection was lost; the pipe lives on and will be ready again.

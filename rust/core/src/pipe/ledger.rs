@@ -190,14 +190,36 @@ impl Pipe {
 
     /// Writes a message before those of the application.
     pub fn greet(&mut self, mut greeting: Message) {
+        let size = greeting.size() as u64;
         self.write_unchecked(&mut greeting);
         self.flush();
-        self.greeted += 1;
+        self.own().greeted.store(self.written, Ordering::Relaxed);
+        let earlier = match self.own().slot {
+            Some(_) => 0,
+            None => self.own().greeted_bytes.load(Ordering::Relaxed),
+        };
+        self.own()
+            .greeted_bytes
+            .store(earlier + size, Ordering::Relaxed);
     }
 
-    /// Number of messages of the application that wait for a first peer.
-    pub fn queued_for_first(&self) -> u64 {
-        self.queued_out().saturating_sub(self.greeted)
+    /// Number of messages of this end's application that the far end has not read yet, and their bytes.
+    pub fn unread_out(&self) -> (u64, u64) {
+        let read = self.far().counts.read.load(Ordering::Acquire);
+        let (greetings, bytes) = self.own().greetings_after(read);
+        (
+            self.queued_out().saturating_sub(greetings),
+            self.queued_bytes_out().saturating_sub(bytes),
+        )
+    }
+
+    /// The same for messages of the far end's application that have not been read here.
+    pub fn unread_in(&self) -> (u64, u64) {
+        let (greetings, bytes) = self.far().greetings_after(self.read);
+        (
+            self.queued_in().saturating_sub(greetings),
+            self.queued_bytes_in().saturating_sub(bytes),
+        )
     }
 
     /// Approximate number of bytes that are written and not read, in both directions.
@@ -208,6 +230,18 @@ impl Pipe {
 
 fn size(message: &Message) -> u64 {
     message.size() as u64
+}
+
+impl End {
+    /// The greetings among the messages after the first `read` ones, and about how many bytes they have.
+    fn greetings_after(&self, read: u64) -> (u64, u64) {
+        let greetings = self.greeted.load(Ordering::Relaxed).saturating_sub(read);
+        let bytes = match read {
+            0 => self.greeted_bytes.load(Ordering::Relaxed),
+            _ => 0,
+        };
+        (greetings, bytes)
+    }
 }
 
 #[cfg(test)]

@@ -44,7 +44,14 @@ impl Pipe {
         if replaced.is_some() {
             // The older message was conflated. It is not counted, so that the number of queued messages does not grow.
             self.written -= 1;
-            self.own().conflated.fetch_add(1, Ordering::Relaxed);
+            let end = self.own();
+            if self.written <= end.greeted.load(Ordering::Relaxed) {
+                // It replaces a greeting.
+                end.greeted.store(0, Ordering::Relaxed);
+                end.greeted_bytes.store(0, Ordering::Relaxed);
+            } else {
+                end.conflated.fetch_add(1, Ordering::Relaxed);
+            }
         }
         self.own()
             .counts

@@ -167,10 +167,11 @@ impl Core {
         // A request that another peer has got meanwhile is still in the queue, but is not lost.
         let messages = match is_left {
             true => pipe.lost_unread(),
-            false => pipe.queued_for_first(),
+            false => pipe.queued_out(),
         };
         let peer = pipe.peer();
-        let bytes = pipe.queued_bytes_out();
+        let (unread, bytes) = pipe.unread_out();
+        let messages = messages.saturating_sub(pipe.queued_out() - unread);
         self.note_given_up(&UndeliveredPeer::new(
             endpoint,
             peer.as_deref(),
@@ -262,7 +263,7 @@ impl Core {
                 && origin.local
                 && !pipe.is_connected()
                 && !pipe.is_far_closed()
-                && pipe.queued_for_first() > 0
+                && pipe.unread_out().0 > 0
                 && self.spec.lingers
             {
                 waiting.insert(origin.source);

@@ -168,7 +168,7 @@ impl MessageTransport for Inproc {
         // An open socket finds out itself that the other end is gone.
         for Waiting { pipe, port } in waiting.values().flatten() {
             if pipe.is_far_closed() {
-                port.give_up("", port.unheard(pipe));
+                port.give_up("", pipe.unread_in());
             }
         }
         drop(waiting);

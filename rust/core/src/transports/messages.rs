@@ -277,16 +277,6 @@ impl MessagePort {
         }
     }
 
-    /// The number of the application's messages in a pipe from which nothing was read, and their bytes.
-    pub(super) fn unheard(&self, pipe: &Pipe) -> (u64, u64) {
-        let greetings = || self.options.greetings();
-        let sizes: usize = greetings().map(|greeting| greeting.size()).sum();
-        (
-            pipe.queued_in() - greetings().count() as u64,
-            pipe.queued_bytes_in() - sizes as u64,
-        )
-    }
-
     /// Reports an event to the monitors of the socket.
     pub(crate) fn emit(&self, event: MonitorEvent) {
         self.port.emit(event);
@@ -371,9 +361,9 @@ impl Drop for MessagePipe {
         };
         // A socket that is open counts those that are still in the pipe.
         if self.pipe.leave() {
-            let messages = self.pipe.queued_in() + held.0;
-            let bytes = self.pipe.queued_bytes_in() + held.1;
-            self.port.give_up(&self.address, (messages, bytes));
+            let (messages, bytes) = self.pipe.unread_in();
+            let left = (messages + held.0, bytes + held.1);
+            self.port.give_up(&self.address, left);
         }
     }
 }

@@ -254,8 +254,16 @@ impl Pattern for Req {
         self.take_in_early(pipes);
     }
 
+    fn hung_up(&mut self, pipes: &mut PipeSet, id: PipeId) {
+        if pipes.is_gone(id) {
+            self.outbound.remove(id);
+        }
+    }
+
     fn writable(&mut self, pipes: &mut PipeSet, id: PipeId) {
-        self.peers(pipes, id).insert(id);
+        if !pipes.is_gone(id) {
+            self.peers(pipes, id).insert(id);
+        }
         self.ask_again(pipes);
     }
 
