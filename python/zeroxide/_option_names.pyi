@@ -240,7 +240,7 @@ class SocketOptions:
     Source: 25/ZMTP-CURVE, section "Implementation"; ``ZMQ_CURVE_SERVERKEY`` of zmq_setsockopt(3)
     """
     probe_router: int
-    """Send an empty message on each new connection.
+    """Send an empty message on each new connection, before all others.
 
     Type: int, 0 or 1. Default: 0. Sockets: REQ, REP, DEALER, ROUTER. It can only be set.
 
@@ -995,7 +995,7 @@ class UpperCaseOptions:
     Source: 25/ZMTP-CURVE, section "Implementation"; ``ZMQ_CURVE_SERVERKEY`` of zmq_setsockopt(3)
     """
     PROBE_ROUTER: int
-    """Send an empty message on each new connection.
+    """Send an empty message on each new connection, before all others.
 
     Type: int, 0 or 1. Default: 0. Sockets: REQ, REP, DEALER, ROUTER. It can only be set.
 

@@ -993,7 +993,7 @@ class SocketOption(IntEnum):
     Source: 25/ZMTP-CURVE, section "Implementation"; ``ZMQ_CURVE_SERVERKEY`` of zmq_setsockopt(3)
     """
     PROBE_ROUTER = 51
-    """Send an empty message on each new connection.
+    """Send an empty message on each new connection, before all others.
 
     Type: int, 0 or 1. Default: 0. Sockets: REQ, REP, DEALER, ROUTER. It can only be set.
 
@@ -2523,7 +2523,7 @@ Type: bytes. Default: empty.
 Source: 25/ZMTP-CURVE, section "Implementation"; ``ZMQ_CURVE_SERVERKEY`` of zmq_setsockopt(3)
 """
 PROBE_ROUTER = SocketOption.PROBE_ROUTER
-"""Send an empty message on each new connection.
+"""Send an empty message on each new connection, before all others.
 
 Type: int, 0 or 1. Default: 0. Sockets: REQ, REP, DEALER, ROUTER. It can only be set.
 

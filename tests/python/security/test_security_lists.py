@@ -1,5 +1,7 @@
 """One call that secures a socket: keys and allow-lists."""
 
+from pathlib import Path
+
 import pytest
 from peers import Handshakes, handler, keep, verdict
 
@@ -77,7 +79,9 @@ def test_a_folder_of_certificates(zmq, context, auth, directory):
     assert server.recv(copy=False)["User-Id"] == "alice"
     assert handshakes.next()[0] == zmq.EVENT_HANDSHAKE_SUCCEEDED
 
-    _, bob_file = auth.create_certificates(directory, "b", {"name": "Bob"})
+    public_file, bob_file = auth.create_certificates(directory, "b")
+    text = Path(public_file).read_text()
+    Path(public_file).write_text(text.replace("metadata\n", "metadata\n    name = Bob\n"))
     _, bob_secret = auth.load_certificate(bob_file)
     bob = secure_client(zmq, context, server, public, bob_secret)
     assert until(handshakes, zmq.EVENT_HANDSHAKE_FAILED_AUTH)[1] == 400
