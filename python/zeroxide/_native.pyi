@@ -1659,7 +1659,7 @@ class AsyncSocket(Socket):
 
 @final
 class Ready:
-    # A future that is done, in place of an `asyncio.Future`. `zeroxide._future` adds what futures have
+    # A future that is done, in place of an `asyncio.Future`. `zeroxide._futures` adds what futures have
     # beside being awaited.
 
     _result: Any

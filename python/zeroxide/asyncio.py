@@ -23,7 +23,7 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, ClassVar, Self, overload
 
-from . import _future
+from . import _async_poller, _future
 from ._exports import exports_only
 from ._typing import PolledT
 from .context import Context as _Context
@@ -60,7 +60,7 @@ class _AsyncIO:
             ) from None
 
 
-class Poller(_AsyncIO, _future._AsyncPoller[PolledT]):
+class Poller(_AsyncIO, _async_poller._AsyncPoller[PolledT]):
     """Waits for several sockets and file descriptors in an asyncio loop.
 
     It works like `zeroxide.Poller`, but `poll` returns a future.

@@ -13,7 +13,7 @@ from typing import Any, ClassVar, cast
 from tornado.concurrent import Future
 from tornado.ioloop import IOLoop
 
-from .. import _future, _native
+from .. import _async_poller, _future, _futures, _native
 from .._exports import exports_only
 from .._typing import PolledT
 from ..context import Context as _Context
@@ -47,15 +47,15 @@ class _TornadoFuture(Future):  # type: ignore[type-arg]
         return self.done() and isinstance(self.exception(), CancelledError)
 
 
-class _TornadoWaiting(_future._Waiting, _TornadoFuture):
+class _TornadoWaiting(_futures._Waiting, _TornadoFuture):
     _stands_for = _TornadoFuture
 
 
-class _TornadoGivesBack(_future._GivesBack, _TornadoFuture):
+class _TornadoGivesBack(_futures._GivesBack, _TornadoFuture):
     _stands_for = _TornadoFuture
 
 
-class _AsyncTornado(_future._Async):
+class _AsyncTornado(_futures._Async):
     _Future = _TornadoFuture
     _Receiving = _TornadoGivesBack
     _Sending = _TornadoWaiting
@@ -70,7 +70,7 @@ class _AsyncTornado(_future._Async):
         return cast(asyncio.AbstractEventLoop, self._get_loop().asyncio_loop)
 
 
-class Poller(_AsyncTornado, _future._AsyncPoller[PolledT]):
+class Poller(_AsyncTornado, _async_poller._AsyncPoller[PolledT]):
     """Waits for several sockets and file descriptors; `poll` returns a future.
 
     Source:

@@ -12,7 +12,7 @@ from typing import Any, TypeAlias, TypeVar
 from .. import _native
 from ._producer import add_attributes
 
-__all__ = ["Threads"]
+__all__ = ["Threads", "retrieve"]
 
 _T = TypeVar("_T")
 
@@ -161,3 +161,9 @@ def _make(future: "Future[Any]", call: Callable[[], Any]) -> None:
             future.set_exception(error)
         else:
             future.set_result(result)
+
+
+def retrieve(future: "asyncio.Future[Any]") -> None:
+    """Marks the error of a future as seen, so that asyncio does not report it."""
+    if not future.cancelled():
+        future.exception()

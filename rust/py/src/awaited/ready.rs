@@ -4,7 +4,7 @@
 //! more than receiving the message does. `await` gets the value without raising and catching an exception if Python
 //! finds the slot `am_send`. Classes made in the ordinary way cannot have that slot, so this class is made by hand. The
 //! slots are in this file. Everything else that a program can do with a future that is done is in
-//! `python/zeroxide/_future.py`. This file is long because no other file in this folder may contain unsafe code.
+//! `python/zeroxide/_futures.py`. This file is long because no other file in this folder may contain unsafe code.
 //!
 //! A received message belongs to the code that asks for the result, by `await` or by `result`. If no code ever does,
 //! because the object is dropped, or because a task made from it is cancelled before its first step, the message goes
