@@ -11,7 +11,8 @@ from gevent.hub import get_hub
 from .. import _checks, _native
 from .._exports import exports_only
 from .._typing import HasFileno, PolledT
-from ..constants import POLLERR, POLLIN, POLLOUT
+from ..constants import ENOTSOCK, POLLERR, POLLIN, POLLOUT
+from ..error import ZMQError, strerror
 from ..poll import Poller, select_timeout, to_select, trouble_of
 from ..poll import zmq_poll as _zmq_poll
 from .waiting import Waiting
@@ -131,8 +132,15 @@ def zmq_poll(sockets: Sequence[tuple[_P, int]], timeout: float = -1) -> list[tup
     if not there and timeout < 0:
         # It raises the right error.
         return _zmq_poll(sockets, -1)
+
+    def look() -> list[tuple[_P, int]]:
+        found = _zmq_poll(there, 0)
+        if not found and any(_is_closed(item) for item, _ in there):
+            raise ZMQError(ENOTSOCK, f"{strerror(ENOTSOCK)}: this socket is closed")
+        return found
+
     with _Watch(there) as event:
-        return patiently(lambda: _zmq_poll(there, 0), event, timeout) or []
+        return patiently(look, event, timeout) or []
 
 
 def _is_closed(item: Any) -> bool:

@@ -283,10 +283,19 @@ def test_a_killed_proxy_loses_no_message(zmq, green, sockets, name):
 
 
 @pytest.mark.zeroxide_only
-def test_a_poll_of_a_socket_that_is_closed_meanwhile(zmq, pipe):
-    """It raises what `recv` raises."""
-    pull, _ = pipe
-    calls = [gevent.spawn(pull.recv), gevent.spawn(pull.poll)]
+def test_a_poll_of_a_socket_that_is_closed_meanwhile(zmq, green, pipe):
+    """It raises what `recv` raises, also if it waits for more than this socket."""
+    pull, push = pipe
+    poller = green.Poller()
+    poller.register(pull, zmq.POLLIN)
+    poller.register(push, zmq.POLLERR)
+    calls = [
+        gevent.spawn(pull.recv),
+        gevent.spawn(pull.poll),
+        gevent.spawn(poller.poll),
+        gevent.spawn(poller.poll, 1000 * PATIENCE),
+        gevent.spawn(green.select, [pull], [], []),
+    ]
     gevent.idle()
     pull.close()
     for call in calls:
