@@ -79,12 +79,22 @@ fn handler(
     socket_type: SocketType,
     answer: impl Fn(Vec<Frame>) -> Option<Vec<Frame>> + Send + 'static,
 ) -> Handler {
-    let socket = place(context, socket_type);
+    let envelope = if socket_type == SocketType::Rep { 0 } else { 2 };
+    answer_on(context, place(context, socket_type), envelope, answer)
+}
+
+/// The same for this socket, whose requests have an envelope of this many frames.
+fn answer_on(
+    context: &Context,
+    socket: Socket,
+    envelope: usize,
+    answer: impl Fn(Vec<Frame>) -> Option<Vec<Frame>> + Send + 'static,
+) -> Handler {
     let thread = thread::spawn(move || {
         // Ends with the context.
         while let Ok(request) = socket.recv(Wait::Forever) {
             let mut frames: Vec<Frame> = request.into_iter().collect();
-            let body = frames.split_off(if socket_type == SocketType::Rep { 0 } else { 2 });
+            let body = frames.split_off(envelope);
             let Some(reply) = answer(body) else { break };
             frames.extend(reply);
             socket
@@ -182,6 +192,28 @@ fn a_handler_of_either_type_lets_a_peer_in_under_a_name() {
         rep.send(message([b"world"]), Wait::Forever).unwrap();
         assert_eq!(text(&req.recv(Wait::Forever).unwrap()), "world");
     }
+}
+
+#[test]
+fn the_options_of_a_handler_add_nothing_to_its_answers() {
+    let _dog = Watchdog::new("the_options_of_a_handler_add_nothing_to_its_answers");
+    let context = Context::new();
+    let socket = context.socket(SocketType::Router).unwrap();
+    for (id, value) in [
+        (ids::PROBE_ROUTER, Value::Int(1)),
+        (ids::HELLO_MSG, Value::from("hello")),
+        (ids::DISCONNECT_MSG, Value::from("bye")),
+    ] {
+        socket.set_option(id, &value).unwrap();
+    }
+    socket.bind(HANDLER).unwrap();
+    let _asked = answer_on(&context, socket, 2, |request| {
+        reply(&request, "200", "alice", b"")
+    });
+    let (rep, endpoint) = server(&context, SocketType::Rep, &domain());
+    let monitor = Monitor::new(&context, &rep);
+    let _req = client(&context, SocketType::Req, &endpoint);
+    monitor.expect(EventKind::HandshakeSucceeded, 0);
 }
 
 #[test]

@@ -244,7 +244,7 @@ impl Budget {
     }
 
     /// Counts the messages in a pipe to which no connection writes any more, until the application has received them.
-    fn leave(&self, inbound: Inbound) {
+    fn note_unread(&self, inbound: Inbound) {
         let noted = inbound.weight();
         if noted == 0 {
             return;
@@ -366,7 +366,7 @@ impl Share {
     /// Sets the pipe to which the connection writes what it receives.
     pub(crate) fn follow(&mut self, pipe: &Pipe) {
         if let Some(before) = self.inbound.replace(pipe.inbound()) {
-            self.budget.leave(before);
+            self.budget.note_unread(before);
         }
         if let Some(entry) = &self.entry {
             *entry.account.inbound() = self.inbound.clone();
@@ -630,7 +630,7 @@ impl Drop for Share {
             budget.note(&entry.account, 0);
         }
         if let Some(inbound) = self.inbound.take() {
-            budget.leave(inbound);
+            budget.note_unread(inbound);
         }
     }
 }

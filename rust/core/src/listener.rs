@@ -335,7 +335,7 @@ impl Listener {
         self.port.emit(event.because(error));
     }
 
-    fn leave(&self, io: &mut Reactor) {
+    fn end(&self, io: &mut Reactor) {
         let mut state = self.lock();
         state.stage = state.stage.next(Event::End);
         if let Some(listen) = state.listen.take() {
@@ -370,7 +370,7 @@ impl EventHandler for Listener {
 
     fn on_wake(&self, io: &mut Reactor) {
         if self.lock().stage.is_over() {
-            self.leave(io);
+            self.end(io);
         } else {
             self.accept_some(io);
         }
@@ -381,7 +381,7 @@ impl EventHandler for Listener {
     }
 
     fn on_end(&self, io: &mut Reactor, _: End) {
-        self.leave(io);
+        self.end(io);
     }
 }
 

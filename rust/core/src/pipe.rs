@@ -19,6 +19,7 @@ mod limit;
 mod line;
 mod losses;
 mod newest;
+mod presence;
 mod runs;
 mod weight;
 
@@ -37,6 +38,7 @@ use self::line::Notice;
 pub(crate) use self::line::{FdLoan, Line, Look};
 use self::losses::Losses;
 use self::newest::{Begun, Slot};
+use self::presence::PresenceCell;
 use self::runs::RunsCell;
 pub(crate) use self::weight::Inbound;
 use crate::sys::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering, fence};
@@ -183,8 +185,8 @@ struct End {
     greeted_bytes: AtomicU64,
     /// Whether this end is dropped. An end that is half closed counts as gone for the other one, but still reads.
     dropped: AtomicBool,
-    /// Whether the peer behind the other end has hung up.
-    hung_up: AtomicBool,
+    /// Whether the peer behind the other end has hung up, and may return.
+    presence: PresenceCell,
     /// How long the far side delivers after this end has closed, in milliseconds; -1 means without a limit.
     linger: AtomicI64,
     peer: Mutex<Option<Arc<PeerInfo>>>,
@@ -234,7 +236,7 @@ impl End {
             greeted: AtomicU64::new(0),
             greeted_bytes: AtomicU64::new(0),
             dropped: AtomicBool::new(false),
-            hung_up: AtomicBool::new(false),
+            presence: PresenceCell::new(),
             linger: AtomicI64::new(-1),
             peer: Mutex::new(None),
             last_words: Mutex::new(None),
@@ -728,7 +730,7 @@ impl Drop for Pipe {
         // Messages that are kept have been read, so their loss is not the writer's.
         let read = self.read_and_held();
         self.own().counts.read.store(read, Ordering::Release);
-        self.far().losses.leave();
+        self.far().losses.end_reading();
         self.own().dropped.store(true, Ordering::Release);
         if !self.half_closed {
             self.tell_closed();

@@ -315,7 +315,7 @@ impl Session {
     }
 
     /// Describes what the peer did not get.
-    fn left(&self, messages: u64, bytes: u64) -> UndeliveredPeer {
+    fn undelivered_peer(&self, messages: u64, bytes: u64) -> UndeliveredPeer {
         let party = self.party();
         UndeliveredPeer {
             endpoint: self.endpoint.clone(),
@@ -581,7 +581,7 @@ impl Holder for Session {
 impl Deliverer for Session {
     fn undelivered(&self) -> UndeliveredPeer {
         let (messages, bytes) = self.lock().undelivered();
-        self.left(messages, bytes)
+        self.undelivered_peer(messages, bytes)
     }
 
     fn end_by(&self, deadline: Instant) {

@@ -377,6 +377,9 @@ impl Socket {
 
     /// Sends messages in order until one would have to wait longer than `wait`. The messages that were sent are
     /// published together. Returns how many were sent and, unless all were, the first unsent message with the reason.
+    ///
+    /// The iterator runs while this socket is locked, so it must neither wait nor use the socket. Collect the messages
+    /// first if it does.
     pub fn send_batch(
         &self,
         messages: impl IntoIterator<Item: Into<Message>>,

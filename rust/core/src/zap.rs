@@ -93,7 +93,7 @@ pub(crate) fn ask(
     near.set_owner(asker, pipe_id);
     // Puts the reader to sleep, so that it is woken.
     near.check_read();
-    handler.attach(far);
+    handler.attach_plain(far);
     let pipe = Some(near);
     Some(Ok(Exchange { pipe, request_id }))
 }

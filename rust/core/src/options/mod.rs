@@ -389,6 +389,11 @@ impl Options {
         (self.conflate && sends, self.conflate && receives)
     }
 
+    /// Whether the next connection to a peer uses the pipe of the one before.
+    pub(crate) fn keeps_pipes(&self) -> bool {
+        !self.immediate && self.reconnect_ivl.is_some()
+    }
+
     /// Whether its connections carry plain bytes, without ZMTP.
     pub(crate) fn is_raw(&self) -> bool {
         self.raw || self.router_raw

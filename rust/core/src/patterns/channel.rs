@@ -4,8 +4,9 @@ use zeroxide_proto::message::Message;
 use zeroxide_proto::socket_type::SocketType;
 
 use crate::error::{Error, ErrorKind, Result};
+use crate::patterns::drops::DropReason;
 use crate::patterns::pair::Pair;
-use crate::patterns::pipe_set::{DropReason, PipeSet};
+use crate::patterns::pipe_set::PipeSet;
 use crate::patterns::{Pattern, PatternSpec, single_part};
 use crate::pipe::PipeId;
 
@@ -101,7 +102,7 @@ pub(super) static CHANNEL: PatternSpec = PatternSpec {
 mod tests {
     use super::*;
     use crate::error::ErrorKind;
-    use crate::patterns::pipe_set::DoomReason;
+    use crate::patterns::drops::DoomReason;
     use crate::patterns::rig::Rig;
 
     #[test]

@@ -36,15 +36,11 @@ impl Pattern for Client {
     }
 
     fn writable(&mut self, pipes: &mut PipeSet, id: PipeId) {
-        if !pipes.is_gone(id) {
-            self.outbound.insert(id);
-        }
+        self.outbound.writable(pipes, id);
     }
 
     fn hung_up(&mut self, pipes: &mut PipeSet, id: PipeId) {
-        if pipes.is_gone(id) {
-            self.outbound.remove(id);
-        }
+        self.outbound.hung_up(pipes, id);
     }
 
     fn far_closed(&mut self, pipes: &mut PipeSet, id: PipeId) {
@@ -87,7 +83,7 @@ pub(super) static CLIENT: PatternSpec = PatternSpec {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::patterns::pipe_set::DropReason;
+    use crate::patterns::drops::DropReason;
     use crate::patterns::rig::Rig;
 
     #[test]

@@ -31,9 +31,7 @@ impl Pattern for Dealer {
     fn ready(&mut self, _: &mut PipeSet, _: PipeId) {}
 
     fn hung_up(&mut self, pipes: &mut PipeSet, id: PipeId) {
-        if pipes.is_gone(id) {
-            self.outbound.remove(id);
-        }
+        self.outbound.hung_up(pipes, id);
     }
 
     fn readable(&mut self, _: &mut PipeSet, id: PipeId) {
@@ -41,9 +39,7 @@ impl Pattern for Dealer {
     }
 
     fn writable(&mut self, pipes: &mut PipeSet, id: PipeId) {
-        if !pipes.is_gone(id) {
-            self.outbound.insert(id);
-        }
+        self.outbound.writable(pipes, id);
     }
 
     fn far_closed(&mut self, pipes: &mut PipeSet, id: PipeId) {
@@ -134,6 +130,12 @@ mod tests {
         rig.ready(server, "");
         rig.far_hang_up(server);
         assert!(rig.can_send());
+        // With IMMEDIATE, the next connection has another pipe.
+        let mut rig = Rig::new(&DEALER);
+        let server = rig.connect();
+        rig.ready(server, "");
+        rig.far_hang_up_for_good(server);
+        assert!(!rig.can_send());
     }
 
     #[test]

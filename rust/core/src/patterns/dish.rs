@@ -7,7 +7,8 @@ use zeroxide_proto::message::{GROUP_MAX, Message};
 use zeroxide_proto::socket_type::SocketType;
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::patterns::pipe_set::{DropReason, PipeSet};
+use crate::patterns::drops::DropReason;
+use crate::patterns::pipe_set::PipeSet;
 use crate::patterns::ring::Ring;
 use crate::patterns::sieve::Sieve;
 use crate::patterns::{Pattern, PatternSpec, Priority};

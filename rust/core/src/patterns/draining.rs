@@ -4,7 +4,8 @@ use std::ops::ControlFlow;
 
 use crate::error::ErrorKind;
 use crate::patterns::Pattern;
-use crate::patterns::pipe_set::{DropReason, Overflow, PipeSet};
+use crate::patterns::drops::DropReason;
+use crate::patterns::pipe_set::{Overflow, PipeSet};
 use crate::pipe::{Pipe, PipeId};
 use crate::spill::{BLOCK, size_of};
 
@@ -92,7 +93,7 @@ fn drain_for_any(pattern: &mut dyn Pattern, pipes: &mut PipeSet, drained: &mut D
 /// when the process ends.
 fn takes_from_disk(pipes: &mut PipeSet, id: PipeId) -> bool {
     let is_kept = pipes.overflow().is_some_and(Overflow::is_kept);
-    let is_there = |pipe: &mut Pipe| !is_kept || pipe.is_connected();
+    let is_there = |pipe: &mut Pipe| !is_kept || (pipe.is_connected() && !pipe.peer_hung_up());
     !pipes.is_gone(id) && pipes.get(id).is_some_and(is_there)
 }
 

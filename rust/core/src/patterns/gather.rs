@@ -69,7 +69,7 @@ pub(super) static GATHER: PatternSpec = PatternSpec {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::patterns::pipe_set::DropReason;
+    use crate::patterns::drops::DropReason;
     use crate::patterns::rig::Rig;
 
     #[test]

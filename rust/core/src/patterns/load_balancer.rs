@@ -27,6 +27,20 @@ impl LoadBalancer {
         self.open.remove(id);
     }
 
+    /// Adds a pipe that may have room again, unless nothing can be sent to its peer any more.
+    pub fn writable(&mut self, pipes: &mut PipeSet, id: PipeId) {
+        if !pipes.is_gone(id) {
+            self.open.insert(id);
+        }
+    }
+
+    /// Removes a pipe whose peer has hung up, unless the peer may return.
+    pub fn hung_up(&mut self, pipes: &mut PipeSet, id: PipeId) {
+        if pipes.is_gone(id) {
+            self.open.remove(id);
+        }
+    }
+
     /// Changes the priority of a pipe from 8 to another one: 1 is the best, 16 the last.
     pub fn set_priority(&mut self, id: PipeId, priority: u8) {
         self.open.set_priority(id, priority);

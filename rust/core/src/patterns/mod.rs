@@ -45,8 +45,12 @@
 //!         self.inbound.insert(id);
 //!     }
 //!
-//!     fn writable(&mut self, _: &mut PipeSet, id: PipeId) {
-//!         self.outbound.insert(id);
+//!     fn writable(&mut self, pipes: &mut PipeSet, id: PipeId) {
+//!         self.outbound.writable(pipes, id);
+//!     }
+//!
+//!     fn hung_up(&mut self, pipes: &mut PipeSet, id: PipeId) {
+//!         self.outbound.hung_up(pipes, id);
 //!     }
 //!
 //!     fn far_closed(&mut self, pipes: &mut PipeSet, id: PipeId) {
@@ -136,6 +140,7 @@ mod blocks;
 mod claims;
 mod distributor;
 mod draining;
+mod drops;
 mod fair_queue;
 mod headroom;
 mod known;
@@ -189,12 +194,13 @@ pub use crate::options::{PatternOption, SlowSubscriber};
 pub(crate) use crate::patterns::dgram::address as datagram_address;
 pub use crate::patterns::distributor::Distributor;
 pub(crate) use crate::patterns::draining::{Next, drain};
+pub(crate) use crate::patterns::drops::DoomReason;
+pub use crate::patterns::drops::{Counters, DropReason};
 pub use crate::patterns::fair_queue::FairQueue;
 pub(crate) use crate::patterns::known::Patterns;
 pub use crate::patterns::load_balancer::LoadBalancer;
-pub(crate) use crate::patterns::pipe_set::DoomReason;
 pub(crate) use crate::patterns::pipe_set::Overflow;
-pub use crate::patterns::pipe_set::{Counters, DropReason, PipeSet, Side, Spills, effort};
+pub use crate::patterns::pipe_set::{PipeSet, Side, Spills, effort};
 pub(crate) use crate::patterns::priority::PRIORITIES;
 pub use crate::patterns::priority::Priority;
 pub use crate::patterns::rig::{Rejected, Rig};

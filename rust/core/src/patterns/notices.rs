@@ -5,8 +5,9 @@ use std::collections::VecDeque;
 
 use zeroxide_proto::message::Message;
 
+use crate::patterns::drops::DropReason;
 use crate::patterns::fair_queue::FairQueue;
-use crate::patterns::pipe_set::{DropReason, PipeSet};
+use crate::patterns::pipe_set::PipeSet;
 use crate::patterns::ring::Ring;
 use crate::patterns::router_table::RouterTable;
 use crate::pipe::PipeId;
@@ -183,7 +184,7 @@ fn named(table: &RouterTable, id: PipeId, mut body: Message) -> Message {
 mod tests {
     use crate::error::ErrorKind;
     use crate::options::PatternOption;
-    use crate::patterns::pipe_set::{DoomReason, DropReason};
+    use crate::patterns::drops::{DoomReason, DropReason};
     use crate::patterns::rig::{Rig, message};
     use crate::patterns::router::ROUTER;
 

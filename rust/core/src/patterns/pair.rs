@@ -4,7 +4,8 @@ use zeroxide_proto::message::Message;
 use zeroxide_proto::socket_type::SocketType;
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::patterns::pipe_set::{DoomReason, PipeSet};
+use crate::patterns::drops::DoomReason;
+use crate::patterns::pipe_set::PipeSet;
 use crate::patterns::{Pattern, PatternSpec};
 use crate::pipe::PipeId;
 

@@ -6,7 +6,8 @@ use zeroxide_proto::socket_type::SocketType;
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::options::{PatternOption, ids};
-use crate::patterns::pipe_set::{DropReason, PipeSet};
+use crate::patterns::drops::DropReason;
+use crate::patterns::pipe_set::PipeSet;
 use crate::patterns::publisher::{Audience, Publisher};
 use crate::patterns::{Pattern, PatternSpec, Spills};
 use crate::pipe::PipeId;
@@ -123,7 +124,8 @@ pub(super) static PUB: PatternSpec = PatternSpec {
 mod tests {
     use super::*;
     use crate::options::SlowSubscriber;
-    use crate::patterns::pipe_set::{DoomReason, Side};
+    use crate::patterns::drops::DoomReason;
+    use crate::patterns::pipe_set::Side;
     use crate::patterns::rig::{Rig, cancel, message, subscribe};
     use crate::pipe::{Pipe, PipeConfig};
     use bytes::Bytes;

@@ -5,8 +5,9 @@ use zeroxide_proto::socket_type::SocketType;
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::options::ids;
+use crate::patterns::drops::DropReason;
 use crate::patterns::load_balancer::LoadBalancer;
-use crate::patterns::pipe_set::{DropReason, PipeSet};
+use crate::patterns::pipe_set::PipeSet;
 use crate::patterns::{Pattern, PatternSpec, Priority, Spills, single_part};
 use crate::pipe::PipeId;
 
@@ -36,11 +37,18 @@ impl<const SINGLE_PART: bool> Pattern for Push<SINGLE_PART> {
 
     fn ready(&mut self, _: &mut PipeSet, _: PipeId) {}
 
-    // A puller must not send. If it does, the messages stay in its pipe, which is bounded.
-    fn readable(&mut self, _: &mut PipeSet, _: PipeId) {}
+    // A puller must not send. If it does, the messages stay in its pipe, which is bounded, until it hangs up.
+    fn readable(&mut self, pipes: &mut PipeSet, id: PipeId) {
+        pipes.discard_departed(id, DropReason::Filtered);
+    }
 
-    fn writable(&mut self, _: &mut PipeSet, id: PipeId) {
-        self.outbound.insert(id);
+    fn writable(&mut self, pipes: &mut PipeSet, id: PipeId) {
+        self.outbound.writable(pipes, id);
+    }
+
+    fn hung_up(&mut self, pipes: &mut PipeSet, id: PipeId) {
+        self.outbound.hung_up(pipes, id);
+        pipes.discard_departed(id, DropReason::Filtered);
     }
 
     fn far_closed(&mut self, pipes: &mut PipeSet, id: PipeId) {
@@ -75,6 +83,7 @@ impl<const SINGLE_PART: bool> Pattern for Push<SINGLE_PART> {
 
 pub(super) static PUSH: PatternSpec = PatternSpec {
     can_recv: false,
+    prompt: true,
     conflates: true,
     spills: Spills::ForAny,
     options: &[ids::SPILL_DIR, ids::SPILL_BYTES, ids::SPILL_KEEP],

@@ -6,8 +6,9 @@ use zeroxide_proto::socket_type::SocketType;
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::options::{PatternOption, ids};
+use crate::patterns::drops::DropReason;
 use crate::patterns::fair_queue::FairQueue;
-use crate::patterns::pipe_set::{DropReason, PipeSet};
+use crate::patterns::pipe_set::PipeSet;
 use crate::patterns::{Dialogue, Pattern, PatternSpec, Priority, Turns};
 use crate::pipe::PipeId;
 

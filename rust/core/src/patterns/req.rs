@@ -13,8 +13,9 @@ use zeroxide_proto::socket_type::SocketType;
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::options::{PatternOption, ids};
+use crate::patterns::drops::DropReason;
 use crate::patterns::load_balancer::LoadBalancer;
-use crate::patterns::pipe_set::{DropReason, PipeSet, effort};
+use crate::patterns::pipe_set::{PipeSet, effort};
 use crate::patterns::{Dialogue, Pattern, PatternSpec, Priority, Turns};
 use crate::pipe::PipeId;
 use crate::sys::chance;
@@ -122,6 +123,14 @@ impl Req {
         self.waiting.is_none() || self.relaxed
     }
 
+    /// Drops what a peer that has hung up has sent beside the reply.
+    fn refuse_departed(&mut self, pipes: &mut PipeSet, id: PipeId) {
+        let is_asked = |waiting: &Waiting| waiting.from == id && waiting.reply.is_none();
+        if !self.waiting.as_ref().is_some_and(is_asked) {
+            pipes.discard_departed(id, DropReason::Stale);
+        }
+    }
+
     /// The connection to a peer has ended, or the peer has left.
     fn recover(&mut self, pipes: &mut PipeSet, id: PipeId) {
         let Some(waiting) = &mut self.waiting else {
@@ -135,7 +144,7 @@ impl Req {
             return;
         };
         // A peer that has unbound may still receive the request.
-        let unread = pipe.is_far_closed() && pipe.has_far_left() && pipe.queued_out() > 0;
+        let unread = pipe.is_far_closed() && pipe.has_far_ended_reading() && pipe.queued_out() > 0;
         if pipe.never_arrived() == waiting.place || unread {
             // From now on, this request is counted here, and not in the pipe.
             pipe.count_resent();
@@ -215,18 +224,17 @@ impl Pattern for Req {
     fn ready(&mut self, _: &mut PipeSet, _: PipeId) {}
 
     fn hung_up(&mut self, pipes: &mut PipeSet, id: PipeId) {
-        if pipes.is_gone(id) {
-            self.outbound.remove(id);
-        }
+        self.outbound.hung_up(pipes, id);
+        self.refuse_departed(pipes, id);
     }
 
-    // Only the peer that was asked is read, when the application waits for it.
-    fn readable(&mut self, _: &mut PipeSet, _: PipeId) {}
+    // Only the peer that was asked is read, when the application waits for it. The others are when they have hung up.
+    fn readable(&mut self, pipes: &mut PipeSet, id: PipeId) {
+        self.refuse_departed(pipes, id);
+    }
 
     fn writable(&mut self, pipes: &mut PipeSet, id: PipeId) {
-        if !pipes.is_gone(id) {
-            self.outbound.insert(id);
-        }
+        self.outbound.writable(pipes, id);
         self.ask_again(pipes);
     }
 
@@ -255,6 +263,7 @@ impl Pattern for Req {
         };
         if let Some(abandoned) = self.waiting.take() {
             pipes.count_drop(Some(abandoned.from), DropReason::Stale);
+            self.refuse_departed(pipes, abandoned.from);
         }
         pipes.discard(to, DropReason::Stale);
         let number = self.correlate.then(|| self.next_number.to_ne_bytes());
@@ -284,6 +293,7 @@ impl Pattern for Req {
         match waiting.reply.take() {
             Some(reply) => {
                 self.waiting = None;
+                self.refuse_departed(pipes, from);
                 *message = reply;
                 Ok(Some(from))
             }

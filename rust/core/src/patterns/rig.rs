@@ -13,7 +13,8 @@ use zeroxide_proto::frame::{Frame, FrameKind};
 use zeroxide_proto::message::Message;
 
 use crate::error::{Error, ErrorKind};
-use crate::patterns::pipe_set::{DoomReason, DropReason, PipeSet, Side};
+use crate::patterns::drops::{DoomReason, DropReason};
+use crate::patterns::pipe_set::{PipeSet, Side};
 #[cfg(test)]
 pub(super) use crate::patterns::rig::inside::{cancel, peer, subscribe};
 use crate::patterns::{Pattern, PatternSpec, Priority};

@@ -9,10 +9,11 @@ use zeroxide_proto::socket_type::SocketType;
 use crate::error::{Error, ErrorKind, Result};
 use crate::options::{PatternOption, ids};
 use crate::patterns::claims::Claims;
+use crate::patterns::drops::{DoomReason, DropReason};
 use crate::patterns::fair_queue::FairQueue;
 use crate::patterns::load_balancer::LoadBalancer;
 use crate::patterns::notices::Notices;
-use crate::patterns::pipe_set::{DoomReason, DropReason, PipeSet};
+use crate::patterns::pipe_set::PipeSet;
 use crate::patterns::router_table::{Given, RouterTable};
 use crate::patterns::{Pattern, PatternSpec, Priority, Spills};
 use crate::pipe::PipeId;
@@ -144,11 +145,8 @@ impl Router {
     /// long as the other peer lives. Its messages are not for the application, because an answer would reach the peer
     /// that has the name.
     fn refuse_departed(&mut self, pipes: &mut PipeSet, id: PipeId) {
-        if !self.claims.contains(id) || !pipes.get(id).is_some_and(|pipe| pipe.peer_hung_up()) {
-            return;
-        }
-        while pipes.check_read(id) && pipes.queued_in(id) > 0 {
-            pipes.discard(id, DropReason::Refused);
+        if self.claims.contains(id) {
+            pipes.discard_departed(id, DropReason::Refused);
         }
     }
 

@@ -7,6 +7,7 @@ use crate::patterns::push::Push;
 
 pub(super) static SCATTER: PatternSpec = PatternSpec {
     can_recv: false,
+    prompt: true,
     single_part: true,
     ..PatternSpec::new(SocketType::Scatter, || {
         Box::new(Push::<true>::new(SocketType::Scatter))
@@ -19,7 +20,7 @@ mod tests {
 
     use super::*;
     use crate::error::ErrorKind;
-    use crate::patterns::pipe_set::DropReason;
+    use crate::patterns::drops::DropReason;
     use crate::patterns::rig::Rig;
 
     #[test]

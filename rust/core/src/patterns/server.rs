@@ -6,8 +6,9 @@ use zeroxide_proto::socket_type::SocketType;
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::options::ids;
+use crate::patterns::drops::DropReason;
 use crate::patterns::load_balancer::LoadBalancer;
-use crate::patterns::pipe_set::{DropReason, PipeSet};
+use crate::patterns::pipe_set::PipeSet;
 use crate::patterns::router_table::RouterTable;
 use crate::patterns::sieve::Sieve;
 use crate::patterns::{Pattern, PatternSpec, Priority, single_part};

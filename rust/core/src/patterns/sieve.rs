@@ -2,8 +2,9 @@
 
 use zeroxide_proto::message::Message;
 
+use crate::patterns::drops::DropReason;
 use crate::patterns::fair_queue::FairQueue;
-use crate::patterns::pipe_set::{DropReason, PipeSet};
+use crate::patterns::pipe_set::PipeSet;
 use crate::pipe::PipeId;
 
 /// A fair queue, and a message that was received from it, but not returned yet. A message must be examined before it is

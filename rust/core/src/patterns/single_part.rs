@@ -4,7 +4,7 @@ use zeroxide_proto::message::Message;
 use zeroxide_proto::socket_type::SocketType;
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::patterns::pipe_set::DropReason;
+use crate::patterns::drops::DropReason;
 use crate::pipe::PipeId;
 
 /// Checks a message to send.

@@ -7,9 +7,10 @@ use zeroxide_proto::socket_type::SocketType;
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::options::{PatternOption, ids};
+use crate::patterns::drops::{DoomReason, DropReason};
 use crate::patterns::fair_queue::FairQueue;
 use crate::patterns::lag::Lag;
-use crate::patterns::pipe_set::{DoomReason, DropReason, PipeSet};
+use crate::patterns::pipe_set::PipeSet;
 use crate::patterns::subscriber::Subscriber;
 use crate::patterns::{Pattern, PatternSpec, Priority};
 use crate::pipe::PipeId;

@@ -8,9 +8,10 @@ use zeroxide_proto::subscription::{Added, Dropped, SubscriberTable};
 use crate::error::{Error, ErrorKind, Result};
 use crate::options::{PatternOption, ids};
 use crate::patterns::blocks::Blocks;
+use crate::patterns::drops::DropReason;
 use crate::patterns::fair_queue::FairQueue;
 use crate::patterns::headroom::Headroom;
-use crate::patterns::pipe_set::{DropReason, PipeSet, effort};
+use crate::patterns::pipe_set::{PipeSet, effort};
 use crate::patterns::publisher::Publisher;
 use crate::patterns::{Pattern, PatternSpec, Spills};
 use crate::pipe::{PipeId, is_lapse};
@@ -358,7 +359,7 @@ pub(super) static XPUB: PatternSpec = PatternSpec {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::patterns::pipe_set::DropReason;
+    use crate::patterns::drops::DropReason;
     use crate::patterns::rig::{Rig, cancel, subscribe};
     use bytes::Bytes;
 

@@ -9,6 +9,7 @@ use zeroxide_proto::engine::PeerInfo;
 use zeroxide_proto::message::Message;
 
 use super::far::{Far, Parting};
+use super::presence::Presence;
 use super::{Limit, Pipe, PipeEvent, Room, limit, lock};
 use crate::sys::sync::atomic::{Ordering, fence};
 
@@ -169,7 +170,7 @@ impl Pipe {
     /// Makes the peer known to the far end and notifies it that the connection is ready.
     pub fn announce_ready(&self, peer: Arc<PeerInfo>) {
         *lock(&self.far().peer) = Some(peer);
-        self.far().hung_up.store(false, Ordering::Release);
+        self.far().presence.set(Presence::There);
         self.far().notify(PipeEvent::Ready);
     }
 
@@ -184,16 +185,26 @@ impl Pipe {
     }
 
     /// Notifies the far end, once per connection, that the peer has hung up before everything that it sent is in the
-    /// pipe.
-    pub fn announce_hang_up(&self) {
-        if !self.far().hung_up.swap(true, Ordering::AcqRel) {
+    /// pipe. It `returns` if the next connection uses this pipe.
+    pub fn announce_hang_up(&self, returns: bool) {
+        let presence = if returns {
+            Presence::Away
+        } else {
+            Presence::Gone
+        };
+        if self.far().presence.set(presence) == Presence::There {
             self.far().notify(PipeEvent::HungUp);
         }
     }
 
     /// Whether the peer behind the far end has hung up, as far as [`announce_hang_up`](Self::announce_hang_up) told.
     pub fn peer_hung_up(&self) -> bool {
-        self.own().hung_up.load(Ordering::Acquire)
+        self.own().presence.get() != Presence::There
+    }
+
+    /// Whether nothing can be sent to the far end any more: it closed, or its peer has hung up and does not return.
+    pub fn is_far_gone(&self) -> bool {
+        self.is_far_closed() || self.own().presence.get() == Presence::Gone
     }
 
     /// Changes the limit that this end sets for what it writes.

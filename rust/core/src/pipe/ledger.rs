@@ -88,14 +88,14 @@ impl Pipe {
 
     /// Ends reading at this end, which must be dropped next. Returns true if the far end has [settled](Self::settle), so that
     /// the caller has to count what it has not read.
-    pub fn leave(&self) -> bool {
-        self.far().losses.leave()
+    pub fn end_reading(&self) -> bool {
+        self.far().losses.end_reading()
     }
 
     /// Whether the far end has ended reading, so that it will not read what is left. Known only before this end
     /// [settles](Self::settle).
-    pub fn has_far_left(&self) -> bool {
-        self.own().losses.has_left()
+    pub fn has_far_ended_reading(&self) -> bool {
+        self.own().losses.has_ended()
     }
 
     /// Requests [`PipeEvent::Sent`] at the next change. Check [`sent_and_lost`](Self::sent_and_lost) afterwards.
@@ -203,10 +203,15 @@ impl Pipe {
             .store(earlier + size, Ordering::Relaxed);
     }
 
+    /// Number of greetings that the far end has not read yet, and their bytes.
+    pub fn unread_greetings(&self) -> (u64, u64) {
+        let read = self.far().counts.read.load(Ordering::Acquire);
+        self.own().greetings_after(read)
+    }
+
     /// Number of messages of this end's application that the far end has not read yet, and their bytes.
     pub fn unread_out(&self) -> (u64, u64) {
-        let read = self.far().counts.read.load(Ordering::Acquire);
-        let (greetings, bytes) = self.own().greetings_after(read);
+        let (greetings, bytes) = self.unread_greetings();
         (
             self.queued_out().saturating_sub(greetings),
             self.queued_bytes_out().saturating_sub(bytes),
@@ -264,7 +269,7 @@ mod tests {
     fn a_writer_counts_what_is_lost_until_it_closes() {
         let (near, far) = pipe();
         assert!(far.account_lost(1, 0, 1));
-        assert!(!far.leave(), "the writer counts the other two");
+        assert!(!far.end_reading(), "the writer counts the other two");
         drop(far);
         assert_eq!((near.lost(), near.lost_unread()), (1, 2));
     }
@@ -276,7 +281,7 @@ mod tests {
         // The socket has read its counters, and its end is not dropped yet.
         assert!(!far.account_lost(1, 0, 1));
         drop(near);
-        assert!(far.leave());
+        assert!(far.end_reading());
         assert_eq!(far.queued_in(), 2);
     }
 
@@ -298,7 +303,7 @@ mod tests {
         // Messages written before are still delivered, and the reader counts the others.
         assert_eq!((near.lost(), near.lost_unread()), (0, 0));
         far.read().unwrap();
-        assert!(!far.account_lost(1, 0, 1) && far.leave());
+        assert!(!far.account_lost(1, 0, 1) && far.end_reading());
         assert_eq!(far.queued_in(), 1);
     }
 
@@ -308,8 +313,14 @@ mod tests {
             let (near, mut far) = pipe();
             far.half_close();
             let counted = match writer_is_first {
-                true => [near.lost_unread(), u64::from(far.leave()) * far.queued_in()],
-                false => [u64::from(far.leave()) * far.queued_in(), near.lost_unread()],
+                true => [
+                    near.lost_unread(),
+                    u64::from(far.end_reading()) * far.queued_in(),
+                ],
+                false => [
+                    u64::from(far.end_reading()) * far.queued_in(),
+                    near.lost_unread(),
+                ],
             };
             assert_eq!(counted.iter().sum::<u64>(), 2, "{counted:?}");
         }

@@ -7,8 +7,8 @@ use crate::sys::sync::atomic::{AtomicU64, Ordering};
 
 /// The writer has counted what was lost, and counts nothing more.
 const SETTLED: u64 = 1 << 63;
-/// The reader had left by then, so what it has not read is lost, too.
-const LEFT: u64 = 1 << 62;
+/// The reader had ended by then, so what it has not read is lost, too.
+const READ_ENDED: u64 = 1 << 62;
 
 /// See the module text.
 pub(super) struct Losses(AtomicU64);
@@ -20,7 +20,7 @@ impl Losses {
 
     /// The number of messages that the reader has reported.
     pub(super) fn count(&self) -> u64 {
-        self.0.load(Ordering::Acquire) & !(SETTLED | LEFT)
+        self.0.load(Ordering::Acquire) & !(SETTLED | READ_ENDED)
     }
 
     /// The reader reports lost messages. Returns false if the writer does not count them any more.
@@ -31,25 +31,25 @@ impl Losses {
             .is_ok()
     }
 
-    /// The writer counts what was lost until now. Returns true if the reader left before, so that the writer counts what
+    /// The writer counts what was lost until now. Returns true if the reader ended before, so that the writer counts what
     /// was not read, too. Every call returns the same.
     pub(super) fn settle(&self) -> bool {
-        self.0.fetch_or(SETTLED, Ordering::AcqRel) & LEFT != 0
+        self.0.fetch_or(SETTLED, Ordering::AcqRel) & READ_ENDED != 0
     }
 
-    /// Whether the reader left before the writer settled.
-    pub(super) fn has_left(&self) -> bool {
-        self.0.load(Ordering::Acquire) & LEFT != 0
+    /// Whether the reader ended before the writer settled.
+    pub(super) fn has_ended(&self) -> bool {
+        self.0.load(Ordering::Acquire) & READ_ENDED != 0
     }
 
-    /// The reader leaves. Returns true if the writer settled before, so that the reader counts what it has not read. Every
+    /// The reader ends. Returns true if the writer settled before, so that the reader counts what it has not read. Every
     /// call returns the same.
-    pub(super) fn leave(&self) -> bool {
-        let leave = |now: u64| (now & SETTLED == 0).then_some(now | LEFT);
-        let left = self
+    pub(super) fn end_reading(&self) -> bool {
+        let end = |now: u64| (now & SETTLED == 0).then_some(now | READ_ENDED);
+        let ended = self
             .0
-            .fetch_update(Ordering::AcqRel, Ordering::Acquire, leave);
-        left.is_err_and(|now| now & LEFT == 0)
+            .fetch_update(Ordering::AcqRel, Ordering::Acquire, end);
+        ended.is_err_and(|now| now & READ_ENDED == 0)
     }
 }
 
@@ -64,14 +64,17 @@ mod tests {
         assert!(!losses.settle());
         assert!(!losses.add(1), "the writer does not look any more");
         assert_eq!(losses.count(), 5);
-        assert!(losses.leave(), "the reader counts what it has not read");
-        assert!(!losses.settle() && losses.leave());
+        assert!(
+            losses.end_reading(),
+            "the reader counts what it has not read"
+        );
+        assert!(!losses.settle() && losses.end_reading());
 
         let losses = Losses::new();
-        assert!(!losses.leave());
+        assert!(!losses.end_reading());
         assert!(losses.add(4));
         assert!(losses.settle(), "the writer counts what was not read");
-        assert!(losses.settle() && !losses.leave());
+        assert!(losses.settle() && !losses.end_reading());
         assert_eq!(losses.count(), 4);
     }
 }

@@ -338,7 +338,7 @@ impl Session {
         let unsent = up.stream.unsent() as u64;
         let (unheard, unheard_bytes) = up.unheard(unsent);
         let lost_bytes = up.engine.messages_backlog() as u64 + unheard_bytes;
-        let left = self.left(stranded + unheard, lost_bytes);
+        let left = self.undelivered_peer(stranded + unheard, lost_bytes);
         // If the peer has finished, it had acknowledged everything that arrived until then. After a reset, more may
         // have arrived than was acknowledged.
         let never_arrived = stranded
@@ -437,7 +437,7 @@ impl Session {
     /// know yet.
     fn leave_pipe(&self, state: &mut State) {
         if let Some(pipe) = self.take_pipe(state)
-            && pipe.leave()
+            && pipe.end_reading()
             && !state.closing.has_begun()
         {
             let (messages, bytes) = (pipe.queued_in(), pipe.queued_bytes_in());
@@ -484,7 +484,8 @@ impl Session {
 
     pub(super) fn give_up(&self, reason: DropReason, messages: u64, bytes: u64) {
         if messages > 0 {
-            self.port.give_up(reason, self.left(messages, bytes));
+            self.port
+                .give_up(reason, self.undelivered_peer(messages, bytes));
         }
     }
 

@@ -145,7 +145,8 @@ impl Session {
                 && up.is_over(self.options.is_raw())
             {
                 // The peer is gone, but its messages wait for room.
-                pipe.announce_hang_up();
+                let returns = state.connecter.is_some() && self.options.keeps_pipes();
+                pipe.announce_hang_up(returns);
             }
         }
         result
@@ -278,9 +279,9 @@ impl Session {
         if let Some(pipe) = state.pipe.take_if(|pipe| self.is_another(pipe, &info)) {
             let ends = state.closing.has_begun() || (pipe.is_far_closed() && !pipe.far_gave_up());
             self.count_refused(&pipe);
-            if pipe.leave() || ends {
+            if pipe.end_reading() || ends {
                 // The remaining messages of the closed socket are not for this peer.
-                let mut left = self.left(pipe.queued_in(), pipe.queued_bytes_in());
+                let mut left = self.undelivered_peer(pipe.queued_in(), pipe.queued_bytes_in());
                 (left.address, left.routing_id) = Default::default();
                 self.port.give_up(DropReason::PeerGone, left);
             }

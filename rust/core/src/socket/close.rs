@@ -126,7 +126,7 @@ impl Core {
                 true => Some(*self.overdue.get_or_init(|| now) + GRACE),
                 false => deadline,
             };
-            if self.is_leaving() && self.leave_reached(has_passed(deadline)) {
+            if self.is_leaving() && self.end_reached(has_passed(deadline)) {
                 self.complete_close();
             }
             if !self.is_leaving() {
@@ -170,8 +170,9 @@ impl Core {
             false => pipe.queued_out(),
         };
         let peer = pipe.peer();
-        let (unread, bytes) = pipe.unread_out();
-        let messages = messages.saturating_sub(pipe.queued_out() - unread);
+        let (greetings, greeting_bytes) = pipe.unread_greetings();
+        let messages = messages.saturating_sub(greetings);
+        let bytes = pipe.queued_bytes_out().saturating_sub(greeting_bytes);
         self.note_given_up(&UndeliveredPeer::new(
             endpoint,
             peer.as_deref(),
@@ -242,7 +243,7 @@ impl Core {
 
     /// Ends the binds and connects that need not wait for a name to be bound. Returns true if no other is left, or if it
     /// `is_late`.
-    fn leave_reached(&self, is_late: bool) -> bool {
+    fn end_reached(&self, is_late: bool) -> bool {
         let mut state = self.lock();
         self.process(&mut state);
         if is_late {

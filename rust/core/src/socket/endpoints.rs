@@ -45,7 +45,7 @@ impl Socket {
     /// `NoEntry` when the socket is neither bound nor connected to the endpoint (use the resolved endpoint instead of
     /// one with a wildcard); `Invalid` and `NoProtocol` for a malformed endpoint; `Terminated`, `NotSocket`.
     pub fn unbind(&self, endpoint: &str) -> Result<()> {
-        self.core().leave(endpoint)
+        self.core().end_endpoint(endpoint)
     }
 
     /// The same as [`unbind`](Self::unbind).
@@ -53,7 +53,7 @@ impl Socket {
     /// # Errors
     /// As [`unbind`](Self::unbind).
     pub fn disconnect(&self, endpoint: &str) -> Result<()> {
-        self.core().leave(endpoint)
+        self.core().end_endpoint(endpoint)
     }
 }
 
@@ -341,7 +341,7 @@ impl Core {
         });
     }
 
-    fn leave(&self, text: &str) -> Result<()> {
+    fn end_endpoint(&self, text: &str) -> Result<()> {
         let mut state = self.lock_open()?;
         // Events that the I/O thread has posted about the endpoints come first.
         self.process(&mut state);

@@ -67,7 +67,7 @@ impl Core {
             pipe.wait_sent();
             let (sent, lost) = pipe.sent_and_lost();
             let left = pipe.written().0.saturating_sub(sent + lost);
-            if left > 0 && !pipe.is_far_closed() {
+            if left > 0 && !pipe.is_far_gone() {
                 match remaining.iter_mut().find(|(name, _)| name == endpoint) {
                     Some((_, count)) => *count += left,
                     None => remaining.push((endpoint.to_owned(), left)),

@@ -163,6 +163,7 @@ impl Core {
             self.unread.store(state.unread.len(), Ordering::Relaxed);
             // Another peer may have its name now, and messages on disk.
             self.ring_spiller();
+            self.note_parted(state);
         }
     }
 
@@ -192,7 +193,7 @@ impl Core {
                 _ => DropReason::PeerGone,
             };
             state.totals.retire(&removed.pipe, local, reason);
-            if !self.is_closed() && !self.spec.eager && removed.pipe.leave() {
+            if !self.is_closed() && !self.spec.eager && removed.pipe.end_reading() {
                 // The far end has written more since it was read for the last time, and has closed before it could know.
                 let unread = removed.pipe.queued_in();
                 state.totals.dropped.add(DropReason::Refused, unread);
@@ -211,7 +212,14 @@ impl Core {
                 }
                 // A raw connection that the application has closed ends permanently, even if this socket had connected.
             }
+            self.note_parted(state);
         }
+    }
+
+    /// Wakes the calls that may go on, or must fail, because a peer is gone that this socket parted with itself.
+    fn note_parted(&self, state: &mut State) {
+        state.out_event = true;
+        self.signal.wake();
     }
 }
 

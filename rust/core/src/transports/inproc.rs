@@ -252,7 +252,9 @@ impl Waiting {
     /// Whether the socket went away and left nothing that a later bind should get.
     fn is_abandoned(&mut self) -> bool {
         let pipe = &mut self.pipe;
-        pipe.is_far_closed() && (pipe.far_linger() == Some(Duration::ZERO) || pipe.is_finished())
+        // A greeting alone is not for a socket that binds later.
+        let holds = |pipe: &mut Pipe| !pipe.is_finished() && pipe.unread_in().0 > 0;
+        pipe.is_far_closed() && (pipe.far_linger() == Some(Duration::ZERO) || !holds(pipe))
     }
 }
 

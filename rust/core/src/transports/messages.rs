@@ -248,6 +248,11 @@ impl MessagePort {
         }
     }
 
+    /// Hands one end of a pipe to the socket, which is not to greet the peer, nor to be sent last words.
+    pub(crate) fn attach_plain(&self, pipe: Pipe) {
+        self.port.attach(pipe, &self.endpoint, self.origin);
+    }
+
     /// Hands one end of a pipe to the socket.
     pub(crate) fn attach(&self, mut pipe: Pipe) {
         if self.peer_name.is_some() {
@@ -360,7 +365,7 @@ impl Drop for MessagePipe {
             false => self.held,
         };
         // A socket that is open counts those that are still in the pipe.
-        if self.pipe.leave() {
+        if self.pipe.end_reading() {
             let (messages, bytes) = self.pipe.unread_in();
             let left = (messages + held.0, bytes + held.1);
             self.port.give_up(&self.address, left);

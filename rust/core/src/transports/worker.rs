@@ -143,12 +143,12 @@ impl Place {
             Next::Again => io.defer(token),
             Next::Never => {
                 drop(state);
-                self.leave(io);
+                self.end(io);
             }
         }
     }
 
-    fn leave(&self, io: &mut Reactor) {
+    fn end(&self, io: &mut Reactor) {
         let (work, token, guard) = {
             let mut state = self.lock();
             (state.work.take(), state.token.take(), state.guard.take())
@@ -184,7 +184,7 @@ impl EventHandler for Place {
     }
 
     fn on_end(&self, io: &mut Reactor, _: End) {
-        self.leave(io);
+        self.end(io);
     }
 }
 

@@ -467,6 +467,26 @@ fn files_go_when_they_are_read_and_a_failing_disk_only_delays() {
 }
 
 #[test]
+fn kept_messages_stay_on_disk_while_the_server_is_away() {
+    let mut socket = Socket::new(&push::PUSH, 1 << 20, true);
+    let server = socket.rig.connect();
+    socket.rig.ready(server, "");
+    for number in 0..2 * HWM {
+        socket.rig.send([number.to_string()]).unwrap();
+    }
+    let kept = socket.on_disk();
+    assert!(kept > 0);
+    socket.rig.far_hang_up(server);
+    while socket.rig.far_recv(server).is_some() {}
+    socket.drain();
+    assert_eq!(socket.on_disk(), kept);
+    socket.rig.disconnected(server);
+    socket.rig.ready(server, "");
+    socket.drain();
+    assert!(socket.on_disk() < kept);
+}
+
+#[test]
 fn kept_messages_are_older_than_those_since_the_peer_came() {
     let mut socket = Socket::new(&router::ROUTER, 0, true);
     socket.accept("a");

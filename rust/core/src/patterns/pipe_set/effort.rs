@@ -7,7 +7,8 @@ use std::mem;
 
 use zeroxide_proto::message::Message;
 
-use super::{DropReason, PipeSet};
+use super::PipeSet;
+use crate::patterns::drops::DropReason;
 use crate::pipe::PipeId;
 
 /// How much one call reads and drops, in parts. That takes less than a millisecond, as a rule.

@@ -8,8 +8,9 @@ use zeroxide_proto::frame::Frame;
 use zeroxide_proto::message::Message;
 use zeroxide_proto::run::Run;
 
-use super::{DropReason, PipeSet};
+use super::PipeSet;
 use crate::pace::{AUDIENCE_MIN, GATHERED_MAX, GATHERED_RUN_MAX, GATHERING_PAUSE};
+use crate::patterns::drops::DropReason;
 use crate::pipe::PipeId;
 
 /// Messages for the same pipes.

@@ -14,9 +14,10 @@ use std::path::Path;
 
 use zeroxide_proto::message::Message;
 
+use super::PipeSet;
 use super::absent::{Absent, Named};
-use super::{DoomReason, DropReason, PipeSet};
 use crate::error::{Error, ErrorKind, Result};
+use crate::patterns::drops::{DoomReason, DropReason};
 use crate::pipe::PipeId;
 use crate::spill::{BLOCK, Contents, Folder, Found, Queue, size_of};
 

@@ -1,7 +1,8 @@
 //! The messages on disk for a peer follow its name when it leaves, returns, or gives up the name.
 
 use super::absent::Named;
-use super::{DoomReason, DropReason, PipeSet, Side};
+use super::{PipeSet, Side};
+use crate::patterns::drops::{DoomReason, DropReason};
 use crate::pipe::PipeId;
 
 impl PipeSet {

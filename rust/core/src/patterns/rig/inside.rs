@@ -66,9 +66,16 @@ impl Rig {
         self.far_hang_up(id);
     }
 
-    /// The peer hangs up, while messages that it sent wait for room.
+    /// The peer hangs up, while messages that it sent wait for room. One to which the socket connects may return.
     pub(in crate::patterns) fn far_hang_up(&mut self, id: PipeId) {
-        self.far[&id].announce_hang_up();
+        let returns = self.pipes.side(id) == Some(Side::Connecting);
+        self.far[&id].announce_hang_up(returns);
+        self.settle();
+    }
+
+    /// The same for a peer that does not return.
+    pub(in crate::patterns) fn far_hang_up_for_good(&mut self, id: PipeId) {
+        self.far[&id].announce_hang_up(false);
         self.settle();
     }
 

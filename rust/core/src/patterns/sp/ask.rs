@@ -15,9 +15,10 @@ use zeroxide_proto::sp;
 use super::envelope::{self, LOOK_MAX, Numbers};
 use crate::error::{Error, ErrorKind, Result};
 use crate::options::{PatternOption, RESEND_IVL, ids};
+use crate::patterns::drops::DropReason;
 use crate::patterns::fair_queue::FairQueue;
 use crate::patterns::load_balancer::LoadBalancer;
-use crate::patterns::pipe_set::{DropReason, PipeSet, effort};
+use crate::patterns::pipe_set::{PipeSet, effort};
 use crate::patterns::{Dialogue, Pattern, PatternSpec, Priority, Turns, single_part};
 use crate::pipe::PipeId;
 use crate::sys::chance;
@@ -255,9 +256,7 @@ impl Pattern for Req {
     }
 
     fn hung_up(&mut self, pipes: &mut PipeSet, id: PipeId) {
-        if pipes.is_gone(id) {
-            self.outbound.remove(id);
-        }
+        self.outbound.hung_up(pipes, id);
     }
 
     fn writable(&mut self, pipes: &mut PipeSet, id: PipeId) {

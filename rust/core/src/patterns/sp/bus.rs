@@ -5,7 +5,8 @@ use zeroxide_proto::sp;
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::patterns::distributor::Distributor;
-use crate::patterns::pipe_set::{DropReason, PipeSet};
+use crate::patterns::drops::DropReason;
+use crate::patterns::pipe_set::PipeSet;
 use crate::patterns::sieve::Sieve;
 use crate::patterns::single_part::{self, admit};
 use crate::patterns::{Pattern, PatternSpec, Priority};

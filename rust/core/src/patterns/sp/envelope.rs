@@ -6,7 +6,7 @@
 use zeroxide_proto::frame::{Frame, INLINE_MAX};
 use zeroxide_proto::message::Message;
 
-use crate::patterns::pipe_set::DropReason;
+use crate::patterns::drops::DropReason;
 
 /// Bytes in a word.
 const WORD: usize = 4;

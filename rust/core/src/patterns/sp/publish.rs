@@ -6,7 +6,8 @@ use zeroxide_proto::sp;
 use crate::error::{Error, ErrorKind, Result};
 use crate::options::ids;
 use crate::patterns::distributor::Distributor;
-use crate::patterns::pipe_set::{DropReason, PipeSet};
+use crate::patterns::drops::DropReason;
+use crate::patterns::pipe_set::PipeSet;
 use crate::patterns::{Pattern, PatternSpec, Spills, single_part};
 use crate::pipe::PipeId;
 
@@ -27,8 +28,14 @@ impl Pattern for Pub {
         self.outbound.remove(id);
     }
 
-    // A subscriber must not send. If it does, the messages stay in its pipe, which is bounded.
-    fn readable(&mut self, _: &mut PipeSet, _: PipeId) {}
+    // A subscriber must not send. If it does, the messages stay in its pipe, which is bounded, until it hangs up.
+    fn readable(&mut self, pipes: &mut PipeSet, id: PipeId) {
+        pipes.discard_departed(id, DropReason::Filtered);
+    }
+
+    fn hung_up(&mut self, pipes: &mut PipeSet, id: PipeId) {
+        pipes.discard_departed(id, DropReason::Filtered);
+    }
 
     fn writable(&mut self, _: &mut PipeSet, id: PipeId) {
         self.outbound.writable(id);
@@ -69,6 +76,7 @@ impl Pattern for Pub {
 
 pub(in crate::patterns) static PUB: PatternSpec = PatternSpec {
     can_recv: false,
+    prompt: true,
     conflates: true,
     single_part: true,
     spills: Spills::ForEachPeer,
@@ -95,6 +103,18 @@ mod tests {
         assert_eq!(rig.far_recv_all(one), ["1", "2"]);
         assert_eq!(rig.far_recv_all(other), ["2", "3"]);
         assert_eq!(rig.dropped(DropReason::HighWater), 3);
+    }
+
+    #[test]
+    fn a_peer_that_sends_and_hangs_up_leaves_nothing() {
+        let mut rig = Rig::with_hwm(&PUB, 2);
+        let id = rig.accept("");
+        rig.far_send(id, ["1"]);
+        rig.settle();
+        rig.far_hang_up(id);
+        rig.far_send(id, ["2"]);
+        rig.settle();
+        assert_eq!(rig.dropped(DropReason::Filtered), 2);
     }
 
     #[test]

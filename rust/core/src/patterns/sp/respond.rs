@@ -11,8 +11,9 @@ use zeroxide_proto::sp;
 use super::envelope;
 use crate::error::{Error, ErrorKind, Result};
 use crate::options::{MAX_TTL, PatternOption, ids};
+use crate::patterns::drops::DropReason;
 use crate::patterns::fair_queue::FairQueue;
-use crate::patterns::pipe_set::{DropReason, PipeSet};
+use crate::patterns::pipe_set::PipeSet;
 use crate::patterns::{Dialogue, Pattern, PatternSpec, Priority, Turns, single_part};
 use crate::pipe::PipeId;
 

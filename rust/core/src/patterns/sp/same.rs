@@ -17,6 +17,7 @@ pub(in crate::patterns) static PUSH: PatternSpec = PatternSpec {
     spills: Spills::ForAny,
     options: &[ids::SPILL_DIR, ids::SPILL_BYTES, ids::SPILL_KEEP],
     can_recv: false,
+    prompt: true,
     conflates: true,
     single_part: true,
     ..PatternSpec::new(sp::PUSH, || Box::new(Push::<true>::new(sp::PUSH)))

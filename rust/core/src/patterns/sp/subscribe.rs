@@ -6,7 +6,8 @@ use zeroxide_proto::subscription::Subscriptions;
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::options::{PatternOption, ids};
-use crate::patterns::pipe_set::{DropReason, PipeSet};
+use crate::patterns::drops::DropReason;
+use crate::patterns::pipe_set::PipeSet;
 use crate::patterns::sieve::Sieve;
 use crate::patterns::{Pattern, PatternSpec, Priority};
 use crate::pipe::PipeId;
