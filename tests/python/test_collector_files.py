@@ -549,6 +549,119 @@ def test_an_archive_refuses_rows_of_another_history(tmp_path):
         Archiver(tmp_path / "copy", str(tmp_path / "archive")).close()
 
 
+def archived_beyond_a_copy(tmp_path):
+    """A copy of a log, and the archive of the log, which has continued meanwhile in the same opening."""
+    from zeroxide.pipeline import Archiver, Collector
+
+    with Collector(tmp_path / "log", segment_bytes=15_000) as collector:
+        collector.append(rows(300))
+        shutil.copytree(tmp_path / "log", tmp_path / "copy")
+        for first in range(300, 900, 100):
+            collector.append(rows(100, first))
+    Archiver(tmp_path / "log", str(tmp_path / "archive")).close()
+    return tmp_path / "copy", tmp_path / "archive"
+
+
+def contents(folder):
+    return {path.name: path.read_bytes() for path in folder.iterdir()}
+
+
+@pytest.mark.parametrize("count", [0, 10, 900])
+def test_an_archive_refuses_an_older_copy_of_its_log(tmp_path, count):
+    """The copy may have no new rows yet, fewer than the archive, or more."""
+    from zeroxide.pipeline import Collector, CollectorError, archive_segments
+
+    copy, archive = archived_beyond_a_copy(tmp_path)
+    before = contents(archive)
+    with Collector(copy, segment_bytes=15_000) as collector:
+        for first in range(300, 300 + count, 10):
+            collector.append({"value": b"other %d" % row} for row in range(first, first + 10))
+    for all_segments in (False, True):
+        with pytest.raises(CollectorError, match="other rows from offset 300 on"):
+            archive_segments(copy, subtree(tmp_path), "archive", all_segments=all_segments)
+        assert contents(archive) == before
+
+
+def test_retention_keeps_the_rows_that_an_archive_refuses(tmp_path):
+    from zeroxide.pipeline import Client, Collector, CollectorError
+
+    copy, archive = archived_beyond_a_copy(tmp_path)
+    collector = Collector(copy, segment_bytes=15_000, retention_bytes=20_000, archive=archive)
+    with pytest.raises(CollectorError, match="other rows from offset 300 on"), collector:
+        for first in range(300, 1800, 300):
+            collector.append(rows(300, first))
+        eventually(lambda: "other rows from" in collector.stats()["archive_failure"])
+        # Retention has run in the meantime.
+        looked = collector.stats()["uptime_seconds"]
+        eventually(lambda: collector.stats()["uptime_seconds"] > looked + 2)
+        assert (Client(collector.endpoint).info().earliest, collector.stats()["archived"]) == (0, 0)
+
+
+def test_an_archive_gets_only_rows_that_are_on_the_disk_of_the_log(tmp_path):
+    """After a crash of the machine, other rows may follow at the same offsets."""
+    from zeroxide.pipeline import Collector, FilesLog, archive_segments
+
+    log, archive = tmp_path / "log", tmp_path / "archive"
+    with Collector(log) as collector:
+        collector.append(rows(200))
+        synced = (log / "durable").read_bytes()
+        collector.append(rows(100, 200))
+    whole = (log / "durable").read_bytes()
+    for mark, count in ((synced, 200), (whole, 300)):
+        (log / "durable").write_bytes(mark)
+        assert len(archive_segments(log, subtree(tmp_path), "archive", all_segments=True)) == 1
+        assert not archive_segments(log, subtree(tmp_path), "archive", all_segments=True)
+        with FilesLog(archive) as copy:
+            assert copy.info().latest == count
+            assert sum(batch.num_rows for batch in copy.fetch(0, count)) == count
+
+
+def test_an_archive_accepts_a_log_whose_last_opening_lost_all_its_rows(tmp_path):
+    """An opening is recorded before its first row, and a crash of the machine may lose that row."""
+    from zeroxide.pipeline import Archiver, Collector, FilesLog
+
+    log, archive = tmp_path / "log", tmp_path / "archive"
+    with Collector(log) as collector:
+        collector.append(rows(10))
+    Archiver(log, str(archive)).close()
+    shutil.copytree(log, tmp_path / "crashed")
+    with Collector(tmp_path / "crashed") as collector:
+        collector.append(rows(1, 10))
+    shutil.copy(tmp_path / "crashed" / "generations", archive)
+    with Collector(log) as collector:
+        collector.append(rows(5, 10))
+    Archiver(log, str(archive)).close()
+    with FilesLog(archive) as copy, FilesLog(log) as own:
+        assert copy.info().latest == 15
+        assert copy.info().generations == own.info().generations
+
+
+def test_a_log_that_is_opened_again_while_it_is_archived(tmp_path, monkeypatch):
+    """No row is archived before the opening that wrote it."""
+    from zeroxide.pipeline import Collector, FilesLog, archive_segments
+    from zeroxide.pipeline import _archive as archive
+
+    log, real = tmp_path / "log", archive._copy_generations
+
+    def write():
+        with Collector(log, segment_bytes=15_000) as collector:
+            for first in range(0, 600, 200):
+                collector.append(rows(200, first))
+
+    def copy_generations(*args):
+        real(*args)
+        write()
+
+    write()
+    with monkeypatch.context() as patched:
+        patched.setattr(archive, "_copy_generations", copy_generations)
+        archive_segments(log, subtree(tmp_path), "archive", all_segments=True)
+    archive_segments(log, subtree(tmp_path), "archive", all_segments=True)
+    with FilesLog(tmp_path / "archive") as copy:
+        assert copy.info().latest == 1200
+        assert len(copy.info().generations) == 2
+
+
 def test_an_archiver_survives_unexpected_exceptions(written, tmp_path, monkeypatch):
     from pyarrow import ArrowInvalid
 

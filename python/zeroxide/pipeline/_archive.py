@@ -53,8 +53,8 @@ def archive_segments(
         directory: The folder of the log.
         filesystem: A file system of pyarrow.
         path: The archive's folder in it. It is created if it does not exist.
-        all_segments: Also copies the last segment, which is being written to, again
-            whenever it has grown.
+        all_segments: Also copies the rows of the last segment that are on the disk, again
+            whenever there are more of them.
         synced: Names of segments in the archive that are known to be on its disk. Names are
             added to it; the other ones are synced.
 
@@ -62,7 +62,7 @@ def archive_segments(
         The names of the segments that were copied.
 
     Raises:
-        CollectorError: If the archive is of another log.
+        CollectorError: If the archive is of another log, or holds other rows than this one.
         ValueError: If the archive is the folder of the log itself.
     """
     with needed_by("archive_segments", extra="arrow"):
@@ -76,14 +76,18 @@ def archive_segments(
     filesystem.create_dir(path, recursive=True)
     listed = filesystem.get_file_info(FileSelector(path))
     there = {entry.base_name: entry.size for entry in listed}
-    _check_same_log(directory, filesystem, path, there)
-    _copy_generations(directory, filesystem, path)
-    names = sorted(name for name in os.listdir(directory) if name.endswith(SEGMENT))
+    # Before the openings are copied, so that no row is archived before the opening that wrote it.
+    sizes = _sizes(directory)
+    with FilesLog(directory) as own:
+        if any(name.endswith(SEGMENT) for name in there):
+            _check_same_log(own, filesystem, path)
+        _copy_generations(directory, filesystem, path)
+        if all_segments and sizes:
+            _leave_out_what_is_not_durable(own, sizes)
     copied = []
-    for name in names if all_segments else names[:-1]:
-        local = os.path.join(directory, name)
+    for name in sorted(sizes) if all_segments else sorted(sizes)[:-1]:
+        local, size = os.path.join(directory, name), sizes[name]
         try:
-            size = os.path.getsize(local)
             if there.get(name, -1) >= size and _is_synced(filesystem, f"{path}/{name}", synced):
                 continue
             segment = Segment(LocalFileSystem(), local, size, int(name.removesuffix(SEGMENT)))
@@ -134,26 +138,49 @@ def _make_folder(path: str, mode: int) -> None:
         raise
 
 
-def _check_same_log(
-    directory: str | os.PathLike[str], filesystem: "FileSystem", path: str, there: dict[str, int]
-) -> None:
-    if not any(name.endswith(SEGMENT) for name in there):
-        return
-    with FilesLog(directory) as own, FilesLog(path, filesystem) as archived:
-        infos = own.info(), archived.info()
-    ids = [info.log_id for info in infos]
-    if ids[0] != ids[1]:
+def _sizes(directory: str | os.PathLike[str]) -> dict[str, int]:
+    """The sizes of a log's segments, by name."""
+    sizes = {}
+    for name in os.listdir(directory):
+        # Retention may have removed one already.
+        with contextlib.suppress(FileNotFoundError):
+            if name.endswith(SEGMENT):
+                sizes[name] = os.path.getsize(os.path.join(directory, name))
+    return sizes
+
+
+def _leave_out_what_is_not_durable(own: FilesLog, sizes: dict[str, int]) -> None:
+    """Cuts the size of the last segment: a crash of the machine may put other rows in place of the rest."""
+    segments = own._segments()
+    last, latest = segments[-1], own._latest(segments)
+    name = os.path.basename(last.path)
+    position, end = last.end_of_rows(latest)
+    # Damage before the last durable row is copied, too.
+    if name in sizes and end >= latest:
+        sizes[name] = min(sizes[name], position)
+
+
+def _check_same_log(own: FilesLog, filesystem: "FileSystem", path: str) -> None:
+    with FilesLog(path, filesystem) as archive:
+        info, archived = own.info(), archive.info()
+    if info.log_id != archived.log_id:
         raise CollectorError(
-            f"{path} holds an archive of the log {ids[1]}, and {os.fspath(directory)} is the log"
-            f" {ids[0]}: an archive is of one log"
+            f"{path} holds an archive of the log {archived.log_id}, and {own.address} is the log"
+            f" {info.log_id}: an archive is of one log"
         )
-    known, kept = (set(info.generations) for info in infos)
-    since = min((first for first, _ in known), default=0)
-    strange = sorted(first for first, _ in kept - known if first >= since)
-    if known and strange:
+    known, kept = set(info.generations), set(archived.generations)
+    others = []
+    if known and kept:
+        # Of older rows, one of them does not know the opening. One without rows yet may be recorded again.
+        since = max(min(known), min(kept))[0]
+        others = [first for first, _ in known ^ kept if since <= first < archived.latest]
+    end = max(info.latest, own._segments()[-1].index().end)
+    if archived.latest > end:
+        others.append(end)
+    if others:
         raise CollectorError(
-            f"{path} holds other rows from offset {strange[0]} on than {os.fspath(directory)},"
-            " which is an older copy of the same log: archive it elsewhere"
+            f"{path} holds other rows from offset {min(others)} on than {own.address}, which is an"
+            " older copy of the same log: archive it elsewhere"
         )
 
 

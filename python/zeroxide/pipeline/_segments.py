@@ -209,6 +209,15 @@ class Segment:
         # The first frames have no marks if they are damaged.
         return index.marks[at][:2] if at >= 0 else (index.start, self.first)
 
+    def end_of_rows(self, offset: int) -> tuple[int, int]:
+        """The position after the last frame of the rows before an offset, and the offset there."""
+        position, end = self.before(offset)
+        for frame in self.walk(position, end):
+            if frame.end > offset:
+                break
+            position, end = frame.position + frame.length, frame.end
+        return position, end
+
     def received_at(self, micros: int) -> int | None:
         """The first offset that was received at this time or later; None if all are earlier."""
         index = self.index()

@@ -100,7 +100,7 @@ class _Checker(FilesLog):
             lost = sum(damage.end - damage.first for damage in self.found)
             self.found.append(Damage(None, first + state.rows + lost, end, str(error)))
             return
-        rest = segment.size - _end_of_rows(segment, end)
+        rest = segment.size - segment.end_of_rows(end)[0]
         if is_last:
             state.tail = rest
         elif rest:
@@ -118,16 +118,6 @@ def _is_index_damaged(segment: Segment, *, is_whole: bool) -> bool:
         return False  # there is none, or the segment was damaged after the index was made
     index = segment.index()
     return found[0].position == index.position and found[0].end != index.end
-
-
-def _end_of_rows(segment: Segment, offset: int) -> int:
-    """The position after the last frame of the rows before an offset."""
-    position, start = segment.before(offset)
-    for frame in segment.walk(position, start):
-        if frame.end > offset:
-            break
-        position = frame.position + frame.length
-    return position
 
 
 def _beginning(segment: Segment) -> str | Damage:
