@@ -100,3 +100,19 @@ def seqs(endpoint: str) -> list[int]:
     """The sequence numbers of everything in a log."""
     table = fetch(endpoint)
     return [] if table is None else table["seq"].to_pylist()
+
+
+def crc32c(data: bytes) -> int:
+    """The checksum of a log's files (RFC 3720, appendix B.4)."""
+    crc = 0xFFFFFFFF
+    for byte in data:
+        crc ^= byte
+        for _ in range(8):
+            crc = crc >> 1 ^ (0x82F63B78 if crc & 1 else 0)
+    return crc ^ 0xFFFFFFFF
+
+
+def durable_mark(offset: int) -> bytes:
+    """The contents of the file `durable`."""
+    digits = b"%020d" % offset
+    return b"%s %08x\n" % (digits, crc32c(digits))

@@ -10,6 +10,7 @@ import threading
 from datetime import timedelta
 
 import pytest
+from collecting import durable_mark
 from support import eventually
 
 pytestmark = pytest.mark.zeroxide_only
@@ -212,7 +213,7 @@ def test_damage_is_reported_and_can_be_skipped(written, folder):
 def test_unacknowledged_rows_do_not_count(folder):
     from zeroxide.pipeline import FilesLog
 
-    (folder / "durable").write_text(f"{ROWS - 10:020}\n")
+    (folder / "durable").write_bytes(durable_mark(ROWS - 10))
     with FilesLog(folder) as log:
         assert log.info().latest == ROWS - 10
     (folder / "durable").unlink()
@@ -226,7 +227,7 @@ def test_a_stale_mark_hides_no_rows_that_the_last_frame_knows_of(folder):
     """The file is not synced, so a crash of the machine leaves an older one."""
     from zeroxide.pipeline import FilesLog
 
-    (folder / "durable").write_text(f"{5:020}\n")
+    (folder / "durable").write_bytes(durable_mark(5))
     with FilesLog(folder) as log:
         # Each frame is written when those before it are on disk.
         assert log.info().latest == ROWS - 200
@@ -235,6 +236,72 @@ def test_a_stale_mark_hides_no_rows_that_the_last_frame_knows_of(folder):
     (folder / names[-1]).write_bytes((folder / names[-1]).read_bytes()[:-9])
     with FilesLog(folder) as log:
         assert ROWS - 600 <= log.info().latest <= ROWS - 400
+
+
+def flips(path):
+    """Damages each bit of a file in turn."""
+    whole = path.read_bytes()
+    for position in range(len(whole)):
+        for bit in range(8):
+            damaged = bytearray(whole)
+            damaged[position] ^= 1 << bit
+            path.write_bytes(damaged)
+            yield damaged
+    path.write_bytes(whole)
+
+
+def test_a_flipped_bit_in_the_mark_adds_no_rows(tmp_path):
+    from zeroxide.pipeline import Collector, FilesLog
+
+    with Collector(tmp_path) as collector:
+        for first in range(0, 15, 5):
+            collector.append(rows(5, first))
+        with FilesLog(tmp_path) as log:
+            for damaged in flips(tmp_path / "durable"):
+                # The last frame was written when those before it were on disk.
+                assert log.info().latest == 10, damaged
+            assert log.info().latest == 15
+            next(flips(tmp_path / "durable"))
+            collector.append(rows(5, 15))
+            assert log.info().latest == 20
+
+
+def test_a_flipped_bit_in_the_list_of_openings_makes_them_unknown(tmp_path):
+    from zeroxide.pipeline import Client, Collector, FilesLog
+
+    for _ in range(2):
+        with Collector(tmp_path) as collector:
+            collector.append(rows(5))
+            known = Client(collector.endpoint).info().generations
+    with FilesLog(tmp_path) as log:
+        assert log.info().generations == known
+        for damaged in flips(tmp_path / "generations"):
+            assert log.info().generations == (), damaged
+        assert log.info().generations == known
+
+
+def test_an_archive_keeps_its_list_of_openings_if_that_of_the_log_is_damaged(tmp_path):
+    from zeroxide.pipeline import FilesLog, archive_segments
+
+    _make_log(tmp_path / "log")
+    archive_segments(tmp_path / "log", subtree(tmp_path), "archive", all_segments=True)
+    with FilesLog(tmp_path / "archive") as log:
+        known = log.info().generations
+        assert known
+        next(flips(tmp_path / "log" / "generations"))
+        archive_segments(tmp_path / "log", subtree(tmp_path), "archive", all_segments=True)
+        assert log.info().generations == known
+
+
+@pytest.mark.parametrize("name", ["durable", "generations"])
+def test_a_file_that_cannot_be_read_is_not_missing(folder, name):
+    """Without it, rows that are not on the disk would count, or other rows as those that were read."""
+    from zeroxide.pipeline import FilesLog
+
+    (folder / name).unlink()
+    (folder / name).mkdir()
+    with FilesLog(folder) as log, pytest.raises(OSError, match=name):
+        log.info()
 
 
 def test_reading_while_it_is_written(tmp_path):

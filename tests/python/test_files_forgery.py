@@ -4,6 +4,7 @@ files does not take them for rows of the log."""
 import struct
 
 import pytest
+from collecting import crc32c, durable_mark
 
 pytestmark = pytest.mark.zeroxide_only
 
@@ -12,16 +13,6 @@ pa = pytest.importorskip("pyarrow")
 # The row whose value is a frame, and the number of all rows.
 FORGED = 3
 ROWS = 9
-
-
-def crc32c(data):
-    """The checksum of frames (RFC 3720, appendix B.4)."""
-    crc = 0xFFFFFFFF
-    for byte in data:
-        crc ^= byte
-        for _ in range(8):
-            crc = crc >> 1 ^ (0x82F63B78 if crc & 1 else 0)
-    return crc ^ 0xFFFFFFFF
 
 
 def segment(folder):
@@ -136,7 +127,7 @@ def test_a_value_does_not_say_what_was_on_disk(tmp_path):
     folder = tmp_path / "log"
     path = written(folder, [b"row %d" % row for row in range(FORGED)] + [value])
     flip(path, list(frames(path.read_bytes()))[FORGED] + 25)
-    (folder / "durable").write_text("1 ")
+    (folder / "durable").write_bytes(durable_mark(1))
     with FilesLog(folder) as log:
         # The last frame before the damage knows of the rows before its own.
         assert log.info().latest == FORGED - 1

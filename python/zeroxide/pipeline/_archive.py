@@ -19,7 +19,8 @@ from urllib.parse import unquote
 
 from .._optional import needed_by
 from ._errors import CollectorError
-from ._files import GENERATIONS, FilesLog, open_address
+from ._files import FilesLog, open_address
+from ._marks import GENERATIONS
 from ._renamed import renamed
 from ._segments import INDEX, SEGMENT, Segment
 
@@ -81,7 +82,9 @@ def archive_segments(
     with FilesLog(directory) as own:
         if any(name.endswith(SEGMENT) for name in there):
             _check_same_log(own, filesystem, path)
-        _copy_generations(directory, filesystem, path)
+        # A damaged list does not replace a good one.
+        if own._generations():
+            _copy_generations(directory, filesystem, path)
         if all_segments and sizes:
             _leave_out_what_is_not_durable(own, sizes)
     copied = []

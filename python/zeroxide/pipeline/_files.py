@@ -19,6 +19,7 @@ from .._native import ArrowTable
 from .._optional import needed_by
 from ._client import Info
 from ._errors import CollectorError, DataLoss, Refused
+from ._marks import DURABLE, GENERATIONS, durable_offset, generations
 from ._segments import HEADER, SEGMENT, Segment
 
 if TYPE_CHECKING:
@@ -28,7 +29,8 @@ if TYPE_CHECKING:
 
 __all__ = ["FilesLog", "open_address"]
 
-GENERATIONS = "generations"
+# How often the file `durable` is read if its checksum is wrong: the collector may just be writing it.
+READS = 3
 
 _T = TypeVar("_T")
 
@@ -258,12 +260,17 @@ class FilesLog(Closing):
 
     def _generations(self) -> tuple[tuple[int, str], ...]:
         """Which opening of the log wrote the rows from which offset on, if that is known."""
+        from pyarrow.fs import FileType
+
+        path = f"{self._path}/{GENERATIONS}"
         try:
-            with self._filesystem.open_input_stream(f"{self._path}/{GENERATIONS}") as file:
-                lines = file.read().decode("ascii").splitlines()[:-1]
-            return tuple((int(first), id) for first, id in map(str.split, lines))
-        except (OSError, ValueError):
-            return ()
+            with self._filesystem.open_input_stream(path) as file:
+                return generations(file.read())
+        except OSError:
+            # One that cannot be read now is not missing: without it, other rows count as those that were read.
+            if self._filesystem.get_file_info(path).type == FileType.NotFound:
+                return ()
+            raise
 
     def _check_generation(self, start: int, generation: str | None) -> None:
         if generation is None:
@@ -297,12 +304,19 @@ class FilesLog(Closing):
         return max(durable, min(index.durable, index.end), last.first)
 
     def _durable(self) -> int | None:
-        """What the collector wrote right after a sync; None in an archive, which has no such file."""
-        try:
-            with open(os.path.join(self._path, "durable"), encoding="ascii") as file:
-                return int(file.read().split()[0])
-        except (OSError, ValueError, IndexError):
-            return None
+        """What the collector wrote right after a sync; None in an archive, which has no such file.
+
+        If it is damaged, it counts as 0, as for the collector: the last frame knows what is on the disk.
+        """
+        for _ in range(READS):
+            try:
+                with open(os.path.join(self._path, DURABLE), "rb") as file:
+                    offset = durable_offset(file.read())
+            except FileNotFoundError:
+                return None
+            if offset is not None:
+                return offset
+        return 0
 
     def _received(self, segments: list[Segment], latest: int) -> tuple[int, int] | None:
         """The times of receipt of the first and the last row."""
