@@ -340,6 +340,56 @@ def test_a_timeout_of_0_reads_the_existing_rows(collector, client):
     assert client.follow(timeout_s=0).position == 0
 
 
+def before(monkeypatch, name, first):
+    """Calls a function before the first request of this kind by a client."""
+    real, due = getattr(Client, name), [first]
+
+    def request(self, *args, **options):
+        while due:
+            due.pop()()
+        return real(self, *args, **options)
+
+    monkeypatch.setattr(Client, name, request)
+
+
+@pytest.mark.parametrize("kind", ["blocking", "asyncio"])
+@pytest.mark.parametrize("start", ["time", "group"])
+def test_a_timeout_of_0_ends_although_rows_arrive_before_it_begins(
+    collector, client, monkeypatch, start, kind
+):
+    collector.append([b"0"])
+    # The clock of the client is ahead.
+    later = datetime.now(UTC) + timedelta(hours=1)
+    options = {"group": "g"} if start == "group" else {"start": later}
+
+    def arrive():
+        collector.append([b"1"])
+        if start == "group":
+            client.commit("g", 2)
+
+    name = "committed" if start == "group" else "offset_at"
+    before(monkeypatch, name, arrive)
+
+    async def read():
+        async with pipeline.AsyncClient(collector.endpoint, timeout_s=PATIENCE) as other:
+            rows = other.follow(timeout_s=0, **options)
+            return [row async for row in rows], rows.position
+
+    if kind == "asyncio":
+        found, position = Background(asyncio.run, read()).result()
+    else:
+        rows = client.follow(timeout_s=0, **options)
+        found, position = Background(list, rows).result(), rows.position
+    assert (found, position) == ([], 2)
+
+
+def test_a_timeout_of_0_ends_beyond_the_end_of_a_log_that_grows(collector, client, monkeypatch):
+    before(monkeypatch, "_follow", lambda: collector.append([b"0"]))
+    rows = client.follow(start=1, timeout_s=0)
+    with pytest.raises(pipeline.DataLoss):
+        Background(next, rows).result()
+
+
 def descriptors():
     return len(os.listdir("/dev/fd"))
 

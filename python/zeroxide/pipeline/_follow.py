@@ -131,7 +131,11 @@ class FollowerBase:
                 start = self._client.offset_at(start)
             self._end = self._position = start
             self._log_id = info.log_id
-            return self._open(start, None, info.latest)
+            latest = info.latest
+            if self._is_bounded and start > latest:
+                # Rows may have arrived between the two requests.
+                latest = self._client.info().latest
+            return self._open(start, None, latest)
         return self._follow
 
     def _continue(self) -> _native.Follow:
@@ -146,11 +150,12 @@ class FollowerBase:
         return self._follow is not None and self._follow._stopped and not self._is_closed
 
     def _open(self, start: int, generation: str | None, latest: int) -> _native.Follow:
-        # The collector explains why it has no rows at a start beyond its end.
-        is_bounded = self._is_bounded and start <= latest
+        # If the start is beyond the end of the log, the collector explains why it has no such row. A request without
+        # an end would wait for the row if the log has grown up to there meanwhile.
+        end = latest if start <= latest else start + 1
         follow = self._client._follow(
             start,
-            latest if is_bounded else None,
+            end if self._is_bounded else None,
             topics=self._topics,
             max_bytes=self._max_bytes,
             log_id=self._log_id,
