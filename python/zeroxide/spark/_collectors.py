@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from ..error import ZMQBaseError
 from ..pipeline import Client, Collector, CollectorError, CollectorGone, FilesLog, Refused
+from ..pipeline import Info as FilesInfo
 from ._sockets import look_up
 from .log_options import Embedded, LogReadOptions
 
@@ -119,10 +120,41 @@ def is_away(error: CollectorError) -> bool:
     )
 
 
+@contextmanager
+def _reporting(address: str) -> Iterator[None]:
+    """Raises failures of a file system, such as a refusal of S3, as those of a collector that is away."""
+    try:
+        yield
+    except (CollectorError, PermissionError, NotADirectoryError):
+        raise  # `CollectorGone` is an `OSError`, and the others are mistakes, which waiting does not mend
+    except OSError as error:
+        raise CollectorGone(f"the files in {address} cannot be read: {error}", address) from error
+
+
+class _Files(FilesLog):
+    """A log's files, which are away while their file system fails."""
+
+    def info(self) -> FilesInfo:
+        """Returns the bounds of the log."""
+        with _reporting(self.address):
+            return super().info()
+
+    def offset_at(self, timestamp: Any) -> int:
+        """Returns the first offset received at this time or later."""
+        with _reporting(self.address):
+            return super().offset_at(timestamp)
+
+    def fetch(self, *args: Any, **options: Any) -> Iterator["pa.RecordBatch"]:
+        """Yields rows in record batches."""
+        with _reporting(self.address):
+            yield from super().fetch(*args, **options)
+
+
 def open_log(options: LogReadOptions, address: str, timeout: float, retries: int) -> Log:
     """Opens one log in the way that the options ask for."""
     if address in options.directories:
-        return FilesLog(address)
+        with _reporting(address):
+            return _Files(address)
     keys = {CLIENT_KEYS[name]: look_up(f"zmq.{name}", text) for name, text in options.keys}
     return Client(address, timeout_s=timeout, retries=retries, **keys)
 
