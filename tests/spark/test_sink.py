@@ -1,6 +1,7 @@
 """The writers as plain Python: real sockets, no JVM."""
 
-from datetime import UTC, datetime
+import time
+from datetime import UTC, datetime, timedelta, timezone
 
 import pyarrow as pa
 import pytest
@@ -9,6 +10,7 @@ from pyspark.sql.types import (
     ArrayType,
     BinaryType,
     LongType,
+    MapType,
     StringType,
     StructField,
     StructType,
@@ -200,6 +202,65 @@ def test_rows_in_versions_of_spark_without_batches():
     assert second.to_pylist() == [
         {"value": "a", "headers": [{"key": "h", "value": b"1"}], "timestamp": noon}
     ]
+
+
+@pytest.fixture(params=[-5, 0, 9])
+def zone(request, monkeypatch):
+    """The time zone of the worker."""
+    with monkeypatch.context() as patched:
+        # POSIX counts to the west.
+        patched.setenv("TZ", f"<zone>{-request.param}")
+        time.tzset()
+        yield timezone(timedelta(hours=request.param))
+    time.tzset()
+
+
+def test_times_at_any_depth_in_versions_of_spark_without_batches(zone):
+    pair = StructType([StructField("t", TimestampType()), StructField("n", LongType())])
+    kinds = {
+        "flat": TimestampType(),
+        "struct": pair,
+        "array": ArrayType(TimestampType()),
+        "map": MapType(TimestampType(), ArrayType(pair)),
+        "plain": MapType(StringType(), LongType()),
+    }
+    schema = StructType([StructField(name, kind) for name, kind in kinds.items()])
+    noon = datetime(2013, 1, 1, 12, tzinfo=zone)
+    local = noon.replace(tzinfo=None)
+    row = Row(
+        flat=local,
+        struct=Row(t=local, n=1),
+        array=[local, None],
+        map={local: [Row(t=local, n=2), None]},
+        plain={"a": 1},
+    )
+    nulls = Row(**dict.fromkeys(kinds))
+    (found,) = to_record_batches(iter([row, nulls]), schema)
+    assert found.to_pylist() == [
+        {
+            "flat": noon,
+            "struct": {"t": noon, "n": 1},
+            "array": [noon, None],
+            "map": [(noon, [{"t": noon, "n": 2}, None])],
+            "plain": [("a", 1)],
+        },
+        dict.fromkeys(kinds),
+    ]
+
+
+@pytest.mark.parametrize("local", [datetime.min, datetime.max])
+def test_the_first_and_the_last_time_of_python(zone, local):
+    """In UTC, they may be in the year 0 or 10000."""
+    schema = StructType([StructField("when", ArrayType(TimestampType()))])
+    rows = iter([Row(when=[local])])
+    try:
+        wanted = local.replace(tzinfo=zone).astimezone(UTC)
+    except OverflowError:
+        with pytest.raises(ValueError, match="column 'when' has a time"):
+            next(to_record_batches(rows, schema))
+    else:
+        (found,) = to_record_batches(rows, schema)
+        assert found.to_pylist() == [{"when": [wanted]}]
 
 
 def test_an_empty_partition_does_not_wait():

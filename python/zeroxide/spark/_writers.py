@@ -5,15 +5,15 @@ which this module converts into batches for the other modules.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from datetime import UTC
+from datetime import UTC, datetime, timedelta
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import datasource
 from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
-from pyspark.sql.types import StructType, TimestampType
+from pyspark.sql.types import ArrayType, DataType, MapType, StructType, TimestampType
 
 from ._schema import to_arrow
 
@@ -100,13 +100,62 @@ def to_record_batches(rows: Iterable[Any], schema: StructType) -> Iterator["pa.R
 
     types = to_arrow(schema).types
     names = schema.fieldNames()
+    converters = [_converter(field.dataType) for field in schema.fields]
     rows = iter(rows)
     while chunk := list(islice(rows, BATCH_ROWS)):
         arrays = []
-        for column, field, kind in zip(zip(*chunk, strict=True), schema.fields, types, strict=True):
-            values: Any = column
-            if isinstance(field.dataType, TimestampType):
-                # A row's times are local times without a time zone.
-                values = [time and time.astimezone(UTC) for time in column]
+        columns = zip(*chunk, strict=True)
+        for name, column, convert, kind in zip(names, columns, converters, types, strict=True):
+            try:
+                values: Any = column if convert is None else list(map(convert, column))
+            except OverflowError as error:
+                raise ValueError(
+                    f"column {name!r} has a time that is outside the years 1 to 9999 in UTC: {error}"
+                ) from error
             arrays.append(pa.array(values, kind))
         yield pa.RecordBatch.from_arrays(arrays, names)
+
+
+def _converter(kind: DataType) -> Callable[[Any], Any] | None:
+    """Converts Spark's values of this type to those that Arrow takes; None if they are the same."""
+    convert: Callable[[Any], Any]
+    if isinstance(kind, TimestampType):
+        convert = _utc
+    elif isinstance(kind, ArrayType):
+        element = _converter(kind.elementType)
+        if element is None:
+            return None
+
+        def convert(values: Any) -> Any:
+            return list(map(element, values))
+    elif isinstance(kind, MapType):
+        key, value = (_converter(one) or _same for one in (kind.keyType, kind.valueType))
+
+        # Not every version of Arrow takes a dict.
+        def convert(values: Any) -> Any:
+            return [(key(name), value(one)) for name, one in values.items()]
+    elif isinstance(kind, StructType):
+        parts = [_converter(field.dataType) for field in kind.fields]
+        if not any(parts):
+            return None
+        fields = [part or _same for part in parts]
+
+        def convert(values: Any) -> Any:
+            return tuple(part(value) for part, value in zip(fields, values, strict=True))
+    else:
+        return None
+    return lambda value: None if value is None else convert(value)
+
+
+def _same(value: Any) -> Any:
+    return value
+
+
+def _utc(time: datetime) -> datetime:
+    """A row's times are local times without a time zone, at any depth; Arrow takes such ones for UTC."""
+    try:
+        return time.astimezone(UTC)
+    except (ValueError, OverflowError):
+        # On the first day and the last one, Python looks beyond the years that it has.
+        step = timedelta(days=2 if time.year == 1 else -2)
+        return (time + step).astimezone(UTC) - step
