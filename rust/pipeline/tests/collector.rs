@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use peer::{
     LONG, Peer, append, batch, collector, config, crash_image, hello, number, syncing_late,
 };
-use zeroxide::{Context, Frame, Message, SocketType, Wait};
+use zeroxide::{Context, Frame, Message, Socket, SocketType, Wait};
 use zeroxide_pipeline::collector::{Collector, Framing};
 use zeroxide_pipeline::wire::{Code, Reply, Request};
 
@@ -395,6 +395,50 @@ fn plain_peers_are_gathered() {
     for socket in [push, requester, publisher] {
         socket.close(Some(Some(Duration::ZERO)));
     }
+    context.term().unwrap();
+}
+
+/// Ends a flood also if its test fails. Otherwise the collector might never end, and fill the disk.
+struct CloseAtEnd(Socket);
+
+impl Drop for CloseAtEnd {
+    fn drop(&mut self) {
+        self.0.close(Some(Some(Duration::ZERO)));
+    }
+}
+
+#[test]
+fn a_flood_of_plain_peers_leaves_time_for_requests_retention_and_the_end() {
+    let (dir, sockets) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let mut settings = config(dir.path());
+    settings.plain.pull = vec![format!("ipc://{}/pull", sockets.path().display())];
+    settings.retain_every = Duration::from_millis(10);
+    settings.log.segment_bytes = 1 << 20;
+    settings.log.retention_bytes = Some(4 << 20);
+    let collector = Collector::start(settings).unwrap();
+    let context = Context::new();
+    let push = context.socket(SocketType::Push).unwrap();
+    push.connect(&collector.plain_endpoints()[0]).unwrap();
+    let _end = CloseAtEnd(push.clone());
+    let flood = push.clone();
+    let flooding = std::thread::spawn(move || {
+        let value = vec![0; 60_000];
+        while flood
+            .send(Message::from(Frame::copy_from(&value)), Wait::Forever)
+            .is_ok()
+        {}
+    });
+    let mut peer = Peer::of(&collector);
+    peer.await_stat("plain_rows", |rows| rows > 2000);
+    let deadline = Instant::now() + LONG;
+    while peer.bounds().0 == 0 {
+        assert!(Instant::now() < deadline, "retention is applied");
+    }
+    let (done, is_done) = std::sync::mpsc::channel();
+    std::thread::spawn(move || done.send(collector.close()));
+    is_done.recv_timeout(LONG).unwrap().unwrap();
+    push.close(Some(Some(Duration::ZERO)));
+    flooding.join().unwrap();
     context.term().unwrap();
 }
 

@@ -26,7 +26,7 @@ const BATCH_BYTES: usize = 4 << 20;
 const TURN: usize = 1000;
 
 /// The maximum number of batches between the two threads.
-const QUEUE: usize = 2;
+pub(super) const QUEUE: usize = 2;
 
 /// The maximum number of bytes that a peer may have queued here.
 const RCVHWM_BYTES: i64 = 64 << 20;

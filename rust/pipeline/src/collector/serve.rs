@@ -16,7 +16,7 @@ use crate::collector::fetch::{self, Fetcher};
 use crate::collector::followers::Followers;
 use crate::collector::line::Event;
 use crate::collector::outbox::{Asked, Outbox};
-use crate::collector::plain::Gatherer;
+use crate::collector::plain::{self, Gatherer};
 use crate::collector::publishing::Publishing;
 use crate::collector::refusal::Refusal;
 use crate::collector::routes::routes;
@@ -261,10 +261,14 @@ impl Server {
         told
     }
 
-    /// Takes batches of plain peers. If nothing can be written, they have to wait. Returns whether there were any.
+    /// Takes some batches of plain peers, because more come in while these are written. If nothing can be written, they have
+    /// to wait. Returns whether there were any.
     fn take_plain(&mut self) -> bool {
         let mut got = false;
-        while let Some(gatherer) = self.gatherer.as_ref().filter(|_| self.writer.can_take()) {
+        for _ in 0..plain::QUEUE {
+            let Some(gatherer) = self.gatherer.as_ref().filter(|_| self.writer.can_take()) else {
+                break;
+            };
             match gatherer.batches.try_recv() {
                 Ok(batch) => {
                     got = true;
