@@ -194,6 +194,15 @@ def test_a_replayed_batch_with_another_number_of_rows(collector, task, make, val
     assert collector.values() == [b"a", b"b"]
 
 
+def test_a_batch_that_joined_the_publishing_of_another_attempt(collector, task, monkeypatch):
+    """Collectors of earlier versions answer as if these rows had been published."""
+    monkeypatch.setattr(collector, "publish", lambda query, batch, parts: (0, 30, False))
+    write = stream_writer()
+    message = write.write(iter([batch(value=["a"] * 40)]))
+    with pytest.raises(RuntimeError, match=r"with 30 rows, and has 40 now"):
+        write.publish([message])
+
+
 def test_the_same_rows_in_other_arrow_batches(collector, task, caplog):
     """The number of rows of the log is that of batches, so a repetition may have another one."""
     one, two = batch(value=["a"]), batch(value=["b"])

@@ -106,7 +106,10 @@ class Published(NamedTuple):
     end: int
     """The offset after the last row."""
     already: bool
-    """Whether they had been published before, by an earlier attempt."""
+    """Whether they had been published before, or were being published already.
+
+    Then the rows may be those of other attempts.
+    """
 
 
 class Client(_native.Client, Closing):

@@ -152,7 +152,7 @@ class _Stager(Writer):
                 " or two queries share option 'queryName'. Nothing of this batch was written: give"
                 " the new query another name"
             )
-        if already and end - first != rows:
+        if end - first != rows:
             text = (
                 f"batch {batch} of query {query} had been published before with {end - first} rows,"
                 f" and has {rows} now: those of the first time stay"

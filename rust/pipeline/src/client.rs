@@ -131,7 +131,8 @@ pub struct Published {
     pub first: u64,
     /// The offset after the last row.
     pub end: u64,
-    /// Whether the batch had been published before.
+    /// Whether the batch had been published before, or was being published already. Then the rows may be those of other
+    /// attempts.
     pub already: bool,
 }
 

@@ -373,7 +373,8 @@ pub enum Reply {
         first: u64,
         /// The offset after its last row.
         end: u64,
-        /// Whether it had been published before. The offsets are known for the query's last batch only; otherwise
+        /// Whether it had been published before, or was being published when this request came, perhaps with the rows of other
+        /// attempts. The offsets are known for the query's last batch only; otherwise
         /// `first` and `end` are 0.
         already: bool,
     },

@@ -41,7 +41,8 @@ struct Pending {
     number: u64,
     /// The attempts whose rows these are.
     attempts: Vec<Attempt>,
-    askers: Vec<Asked>,
+    /// The requests, and whether each joined a transaction that was already being prepared.
+    askers: Vec<(Asked, bool)>,
 }
 
 /// The requests that wait for each transaction.
@@ -98,7 +99,8 @@ impl Publishing {
         (publishing, worker)
     }
 
-    /// Joins a transaction that is being prepared already. Returns whether there is one.
+    /// Joins a transaction that is being prepared already. It may be one of other attempts, so this request is answered like
+    /// one for a batch that was published before. Returns whether there is one.
     pub fn join(&self, of: &BatchOf, asked: &Asked) -> bool {
         let mut waiting = lock(&self.waiting);
         let Some(Pending { askers, .. }) = waiting.get_mut(of) else {
@@ -107,7 +109,7 @@ impl Publishing {
         if askers.len() >= ASKERS {
             askers.remove(0);
         }
-        askers.push(asked.clone());
+        askers.push((asked.clone(), true));
         true
     }
 
@@ -129,7 +131,7 @@ impl Publishing {
         let pending = Pending {
             number,
             attempts,
-            askers: vec![asked],
+            askers: vec![(asked, false)],
         };
         lock(&self.waiting).insert(of.clone(), pending);
         let job = Job {
@@ -144,15 +146,16 @@ impl Publishing {
             .is_some_and(|jobs| jobs.send(job).is_ok());
         if !sent {
             let text = "the thread that publishes large batches has ended: restart the collector";
-            for asked in self.settle(&of, number).unwrap_or_default() {
+            for (asked, _) in self.settle(&of, number).unwrap_or_default() {
                 let refusal = Refusal::new(Code::Failed, 0, text);
                 self.outbox.refuse(&asked, refusal);
             }
         }
     }
 
-    /// The requests that wait for the transaction that this job has prepared; None if it was cancelled.
-    pub fn settle(&self, of: &BatchOf, number: u64) -> Option<Vec<Asked>> {
+    /// The requests that wait for the transaction that this job has prepared, and whether each of them joined it; None if
+    /// it was cancelled.
+    pub fn settle(&self, of: &BatchOf, number: u64) -> Option<Vec<(Asked, bool)>> {
         let mut waiting = lock(&self.waiting);
         waiting.get(of).filter(|pending| pending.number == number)?;
         waiting.remove(of).map(|pending| pending.askers)
@@ -172,7 +175,7 @@ impl Publishing {
         }
         let askers = waiting.remove(of).map(|pending| pending.askers);
         drop(waiting);
-        for asked in askers.into_iter().flatten() {
+        for (asked, _) in askers.into_iter().flatten() {
             let text = format!(
                 "batch {} of query {:?} was aborted while it was being published: nothing of it is in the log",
                 of.batch, of.query
@@ -186,7 +189,7 @@ impl Publishing {
     pub fn settle_all(&self) -> Vec<Asked> {
         let mut waiting = lock(&self.waiting);
         let pending = waiting.drain().map(|(_, pending)| pending.askers);
-        pending.flatten().collect()
+        pending.flatten().map(|(asked, _)| asked).collect()
     }
 }
 
@@ -299,7 +302,7 @@ impl Worker {
     fn tell(&mut self) {
         self.told = Instant::now();
         for pending in lock(&self.waiting).values() {
-            for asked in &pending.askers {
+            for (asked, _) in &pending.askers {
                 self.outbox.say(asked, Reply::Publishing);
             }
         }

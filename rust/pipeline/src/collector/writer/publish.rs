@@ -55,10 +55,11 @@ impl Writer {
         }
     }
 
-    /// Publishes a large batch, whose rows are already on disk in a segment of their own.
+    /// Publishes a large batch, whose rows are already on disk in a segment of their own. Each request comes with whether it
+    /// joined another one's.
     pub fn handle_prepared(
         &mut self,
-        askers: Vec<Asked>,
+        askers: Vec<(Asked, bool)>,
         of: &BatchOf,
         prepared: Result<(Prepared, Topics), Refusal>,
     ) {
@@ -81,9 +82,13 @@ impl Writer {
                 Err(refusal)
             }
         };
-        for asked in askers {
+        for (asked, has_joined) in askers {
             match &result {
-                Ok(publication) => self.tell_published(asked, of.clone(), publication.clone()),
+                Ok(publication) => {
+                    let mut publication = publication.clone();
+                    publication.already |= has_joined;
+                    self.tell_published(asked, of.clone(), publication);
+                }
                 Err(refusal) => self.outbox.refuse(&asked, refusal.clone()),
             }
         }
