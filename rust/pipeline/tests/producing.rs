@@ -256,6 +256,63 @@ fn a_spool_outlives_its_producer() {
     assert_eq!(producer.stats().collectors[0].next_seq, Some(600));
 }
 
+/// Returns how many rows a run counts that ends at once.
+fn counted(config: ProducerConfig) -> Option<u64> {
+    let producer = Producer::open(config).expect("a producer");
+    producer.end();
+    producer.stats().collectors[0].next_seq
+}
+
+#[test]
+fn a_spool_that_may_lack_rows_does_not_count_them_until_a_collector_has_answered() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let (log, spool, older) = (
+        dir.path().join("log"),
+        dir.path().join("spool"),
+        dir.path().join("older"),
+    );
+    let endpoint = lasting(dir.path());
+    let spooling = || ProducerConfig {
+        spool: Some(spool.clone()),
+        ..config(&endpoint)
+    };
+    let first = collector(&log, &endpoint);
+    let write = |values: &[&str]| {
+        let producer = Producer::open(spooling()).expect("a producer");
+        values.iter().for_each(|value| send(&producer, value));
+        flush(&producer);
+        producer.end();
+    };
+    write(&["a", "b", "c"]);
+    let copied = std::process::Command::new("cp")
+        .arg("-r")
+        .args([&spool, &older])
+        .status();
+    assert!(copied.expect("cp").success());
+    write(&["d", "e"]);
+    first.close().expect("closed");
+    assert_eq!(counted(spooling()), Some(5));
+
+    // As after a loss of power: an older state, and no record of an orderly end.
+    std::fs::remove_dir_all(&spool).expect("removed");
+    std::fs::rename(&older, &spool).expect("renamed");
+    for entry in std::fs::read_dir(&spool).expect("a folder") {
+        let path = entry.expect("an entry").path();
+        if path.is_dir() {
+            std::fs::remove_file(path.join("use")).expect("removed");
+        }
+    }
+    for _ in 0..2 {
+        assert_eq!(counted(spooling()), None);
+    }
+    let _second = collector(&log, &endpoint);
+    write(&["f"]);
+    assert_eq!(counted(spooling()), Some(6));
+    let values = rows(&client(&endpoint));
+    let values: Vec<&str> = values.iter().map(|(value, _)| value.as_str()).collect();
+    assert_eq!(values, ["a", "b", "c", "d", "e", "f"]);
+}
+
 #[test]
 fn a_spool_with_rows_for_another_address_is_refused() {
     let dir = tempfile::tempdir().expect("a folder");

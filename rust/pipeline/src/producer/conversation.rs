@@ -281,6 +281,11 @@ impl<L: Channel> Conversation<L> {
         if self.is_mute || self.unkept.is_some() {
             return Ok(false);
         }
+        if self.window.is_open()
+            && let Some(spool) = &mut self.spool
+        {
+            spool.on_counted();
+        }
         while let Some(transmit) = self.window.poll_transmit(now) {
             self.send(shared, transmit)?;
         }

@@ -55,6 +55,8 @@ pub(crate) struct Spool {
     has_lost_numbers: bool,
     /// Whether no rows of earlier runs are missing.
     is_whole: bool,
+    /// Whether that is so, or a collector has reported since which rows it has.
+    is_counted: bool,
     /// The position when it was opened: the offset of the window's row 0.
     start: u64,
     /// The offset below which all rows are acknowledged.
@@ -91,7 +93,11 @@ impl Spool {
         let log = Log::open(&dir, config)?;
         let kept = files::read_numbers(&dir)?;
         let is_whole = matches!(kept, Kept::Nothing) || whole::is_whole(&dir);
-        whole::note(&dir, is_synced);
+        match is_whole {
+            true => whole::note(&dir, is_synced),
+            // It stays uncertain until a collector has answered, whichever run of the program that is.
+            false => whole::forget(&dir),
+        }
         let since = match &kept {
             Kept::Numbers(numbers) => u64::try_from(numbers.since).unwrap_or(0),
             Kept::Nothing | Kept::Damaged => 0,
@@ -116,6 +122,7 @@ impl Spool {
             numbers,
             has_lost_numbers,
             is_whole,
+            is_counted: is_whole,
             start: acknowledged,
             acknowledged,
             noted: acknowledged,
@@ -142,6 +149,15 @@ impl Spool {
     /// rows than the spool knows of.
     pub(crate) fn is_whole(&self) -> bool {
         self.is_whole
+    }
+
+    /// A collector has reported which rows it has, and the numbers that follow from that are recorded. So rows of earlier runs
+    /// that are missing here make no difference any more.
+    pub(crate) fn on_counted(&mut self) {
+        if !self.is_counted {
+            self.is_counted = true;
+            whole::note(&self.dir, self.is_synced);
+        }
     }
 
     /// Irregularities found when it was opened, in words.
@@ -339,7 +355,7 @@ impl Spool {
     pub(crate) fn close(mut self) {
         // Unrecorded acknowledgements are recovered from the collector.
         let _ = self.note();
-        if self.log.close().is_ok() {
+        if self.log.close().is_ok() && self.is_counted {
             whole::note(&self.dir, true);
         }
     }

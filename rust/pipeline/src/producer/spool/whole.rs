@@ -34,9 +34,14 @@ pub(super) fn note(dir: &Path, safe: bool) {
     };
     let written = text.is_some_and(|text| files::write_twice(&path, &text).is_ok());
     if !written {
-        // Without the file, the rows count as uncertain. There is room to remove a file on a full disk, too.
-        let _ = disk::remove_file(&path);
+        // There is room to remove a file on a full disk, too.
+        forget(dir);
     }
+}
+
+/// Records that it is uncertain which rows are there.
+pub(super) fn forget(dir: &Path) {
+    let _ = disk::remove_file(dir.join(FILE));
 }
 
 /// Differs each time the machine starts; `None` if the system does not tell.
