@@ -85,7 +85,7 @@ struct Staged {
     synced: u64,
     parts: HashMap<(Attempt, u32), StagedPart>,
     touched: Instant,
-    /// Whether a sync failed, so that the data after `synced` is unknown.
+    /// Whether a sync failed, so that the data after `synced` is unknown, and does not count.
     is_broken: bool,
     /// The state in which the collector found the file when it started.
     past: Past,
@@ -162,6 +162,7 @@ impl Stage {
         }
         let length = u32::try_from(rows.len())
             .map_err(|_| Refusal::new(Code::TooBig, u32::MAX.into(), "a part of 4 GiB"))?;
+        self.leave_broken(of)?;
         if !self.batches.contains_key(of) {
             if self.batches.len() >= BATCHES {
                 let text = format!("{BATCHES} batches are staged already: publish or abort some");
@@ -177,9 +178,6 @@ impl Stage {
         let Some(staged) = self.batches.get_mut(of) else {
             return Err(Refusal::new(Code::Failed, 0, "a staged batch vanished"));
         };
-        if staged.is_broken {
-            return Err(broken(staged));
-        }
         let (record, crc) = format::record(key, rows, length);
         if let Err(error) = staged.file.write_all_at(&record, staged.length) {
             let refusal = refuse(&staged.path, &error);
@@ -196,6 +194,25 @@ impl Stage {
         staged.length += size;
         staged.touched = now;
         self.bytes += size;
+        Ok(())
+    }
+
+    /// After a failed sync, continues behind what is on disk. The system reports a failure only once, and takes the data for
+    /// written, so that data is removed. What replaces it is written by the next sync.
+    fn leave_broken(&mut self, of: &BatchOf) -> Result<(), Refusal> {
+        let Some(staged) = self.batches.get_mut(of).filter(|staged| staged.is_broken) else {
+            return Ok(());
+        };
+        if staged.synced == 0 {
+            // Not even the head of the file is on disk.
+            self.forget(|name, _| name == of);
+            return Ok(());
+        }
+        let cut = staged.file.set_len(staged.synced);
+        cut.map_err(|error| refuse(&staged.path, &error))?;
+        self.bytes = self.bytes.saturating_sub(staged.length - staged.synced);
+        staged.length = staged.synced;
+        staged.is_broken = false;
         Ok(())
     }
 
@@ -249,7 +266,7 @@ impl Stage {
             return Ok(());
         };
         if staged.is_broken {
-            // The system reports a failure only once; a later sync would succeed without meaning anything.
+            // A later sync would succeed without meaning anything.
             return Err(broken(staged));
         }
         if staged.synced == staged.length {
@@ -413,7 +430,7 @@ impl Stage {
 
 fn broken(staged: &Staged) -> Refusal {
     let text = format!(
-        "{} could not be synced: abort this batch and stage it anew",
+        "{} could not be synced: stage this part again",
         staged.path.display()
     );
     Refusal::new(Code::Failed, 0, text)

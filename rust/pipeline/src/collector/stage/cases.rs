@@ -83,6 +83,27 @@ fn data_whose_sync_has_failed_is_written_again() {
 }
 
 #[test]
+fn parts_that_are_staged_after_a_failed_sync_survive_a_loss_of_power() {
+    for seed in 0..100 {
+        let mut stage = begin(seed);
+        let is_first = seed % 2 == 0;
+        if !is_first {
+            write(&mut stage, 0);
+            stage.sync(&of()).unwrap();
+        }
+        write(&mut stage, 1);
+        simulated::fail_at(MACHINE, Act::Sync, 0);
+        assert!(stage.sync(&of()).is_err());
+        write(&mut stage, 2);
+        stage.sync(&of()).unwrap();
+        let stage = stop(stage, Stop::Power);
+        assert!(has(&stage, 2), "seed {seed}");
+        assert_eq!(has(&stage, 0), !is_first, "seed {seed}");
+        assert!(stage.notes.is_empty(), "seed {seed}: {:?}", stage.notes);
+    }
+}
+
+#[test]
 fn the_newer_of_two_files_of_a_batch_counts() {
     let mut stage = begin(0);
     write(&mut stage, 0);

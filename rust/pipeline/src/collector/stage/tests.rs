@@ -472,3 +472,53 @@ fn the_staged_parts_of_a_copy_count_once_it_has_the_folders_place() {
     write(&mut stage, 1, b"two").unwrap();
     assert_eq!(read(&stage, &of, &[won(0, 0, 2)]).unwrap(), ["one", "two"]);
 }
+
+/// Makes a batch use a file that takes data and cannot be synced, as a disk that fails for a moment; returns its own.
+fn break_file(stage: &mut Stage, of: &BatchOf) -> Arc<File> {
+    let null = fs::OpenOptions::new().write(true).open("/dev/null");
+    let staged = stage.batches.get_mut(of).unwrap();
+    std::mem::replace(&mut staged.file, Arc::new(null.unwrap()))
+}
+
+#[test]
+fn a_batch_can_be_staged_after_a_sync_of_it_has_failed() {
+    for acknowledged in [true, false] {
+        let dir = tempfile::tempdir().unwrap();
+        let mut stage = Stage::open(dir.path(), 1 << 20).unwrap();
+        let of = of("q", 1);
+        let write = |stage: &mut Stage, partition, number, rows: &str| {
+            let key = (attempt(partition, number), 0);
+            stage.write(&of, key, rows.as_bytes(), Instant::now())
+        };
+        write(&mut stage, 0, 1, "kept").unwrap();
+        if acknowledged {
+            stage.sync(&of).unwrap();
+        }
+        let file = break_file(&mut stage, &of);
+        write(&mut stage, 1, 1, "lost").unwrap();
+        assert!(stage.sync(&of).is_err());
+        stage.batches.get_mut(&of).unwrap().file = file;
+        // Also for parts that were written with it.
+        assert_eq!(stage.sync(&of).unwrap_err().code, Code::Failed);
+        let found = read(&stage, &of, &[won(0, 1, 1)]);
+        assert_eq!(found.is_ok(), acknowledged);
+
+        let mut all = vec![won(1, 2, 1), won(2, 1, 1)];
+        write(&mut stage, 1, 2, "anew").unwrap();
+        write(&mut stage, 2, 1, "more").unwrap();
+        stage.sync(&of).unwrap();
+        let mut rows = vec!["anew", "more"];
+        if acknowledged {
+            all.push(won(0, 1, 1));
+            rows.push("kept");
+        }
+        assert_eq!(read(&stage, &of, &all).unwrap(), rows);
+        let size = stage.size();
+        drop(stage);
+        let stage = Stage::open(dir.path(), 1 << 20).unwrap();
+        assert_eq!((stage.lost, stage.notes.len()), (0, 0), "{:?}", stage.notes);
+        assert_eq!(read(&stage, &of, &all).unwrap(), rows);
+        assert_eq!(read(&stage, &of, &[won(1, 1, 1)]), Err(Code::NotStaged));
+        assert_eq!(stage.size(), size);
+    }
+}
