@@ -1,7 +1,6 @@
 //! Moves rows that will never be sent to files next to the spool, where the user can inspect them or send them in
 //! another way.
 
-use std::io;
 use std::path::{Path, PathBuf};
 
 use bytes::Bytes;
@@ -17,24 +16,34 @@ const FOLDER: &str = "set-aside";
 /// Writes readable rows to a file, as an Arrow stream.
 pub(super) fn put_rows(spool: &Path, offset: u64, rows: Bytes) -> Result<PathBuf, LogError> {
     let stream = Batch::decode(rows)?.to_stream()?;
-    put(spool, &format!("{offset:020}.arrows"), &stream)
+    put(spool, offset, "arrows", &stream)
 }
 
 /// Moves the file of rows that cannot be read.
 pub(super) fn put_damaged(spool: &Path, offset: u64, segment: &Path) -> Result<PathBuf, LogError> {
     let bytes = disk::read(segment).map_err(|source| of_io(segment.to_owned(), source))?;
-    put(spool, &format!("{offset:020}.damaged"), &bytes)
+    put(spool, offset, "damaged", &bytes)
 }
 
-fn put(spool: &Path, name: &str, bytes: &[u8]) -> Result<PathBuf, LogError> {
+/// Other rows may have had this offset, if the spool was removed and the folder was not. Their file stays, and the name of
+/// this one gets a number.
+fn put(spool: &Path, offset: u64, ending: &str, bytes: &[u8]) -> Result<PathBuf, LogError> {
     let folder = spool.parent().unwrap_or(spool).join(FOLDER);
     let of = spool.file_name().unwrap_or_default().to_string_lossy();
-    let path = folder.join(format!("{of}-{name}"));
-    let write = || -> io::Result<()> {
-        private::make_folder(&folder)?;
-        write_whole(&path, bytes)
-    };
-    match write() {
+    if let Err(source) = private::make_folder(&folder) {
+        return Err(of_io(folder, source));
+    }
+    let mut number = 1;
+    let mut path = folder.join(format!("{of}-{offset:020}.{ending}"));
+    while disk::exists(&path) {
+        // These rows were put there by a run that ended before it could release them.
+        if disk::read(&path).is_ok_and(|other| other == bytes) {
+            return Ok(path);
+        }
+        number += 1;
+        path = folder.join(format!("{of}-{offset:020}-{number}.{ending}"));
+    }
+    match write_whole(&path, bytes) {
         Ok(()) => Ok(path),
         Err(source) => Err(of_io(path, source)),
     }
