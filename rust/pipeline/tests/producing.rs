@@ -555,6 +555,36 @@ fn rows_that_are_set_aside_are_not_acknowledged() {
     assert_eq!(rows(&client(collector.endpoint())).len(), 2);
 }
 
+#[test]
+fn a_larger_limit_of_a_collector_holds_for_producers_that_run() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let log = dir.path().join("log");
+    let bind = lasting(dir.path());
+    let limited = |max_batch_bytes| {
+        let mut config = Config::new(&log);
+        config.bind = bind.clone();
+        config.max_batch_bytes = max_batch_bytes;
+        Collector::start(config).expect("a collector")
+    };
+    let small = limited(1 << 20);
+    let producer = Producer::open(config(&bind)).expect("a producer");
+    send(&producer, "before");
+    flush(&producer);
+    let large = Row {
+        value: &[0; 2 << 20],
+        ..Row::default()
+    };
+    assert!(producer.push(large).is_err());
+    small.close().expect("closed");
+    let _large = limited(16 << 20);
+    // Only a collector that has reported its limit acknowledges.
+    send(&producer, "between");
+    flush(&producer);
+    assert!(producer.push(large).expect("taken").is_some());
+    flush(&producer);
+    assert_eq!(rows(&client(&bind)).len(), 3);
+}
+
 /// Rows with a time that is too far ahead, between and within batches of others.
 #[test]
 fn a_row_that_is_refused_for_its_time_does_not_block_others() {

@@ -228,7 +228,7 @@ impl<L: Channel> Conversation<L> {
         if self.reopen_at.is_some_and(|due| due <= now) {
             self.reopen(shared, now)?;
         }
-        self.listen(shared, now)?;
+        self.listen(shared, at, now)?;
         self.window.handle_timeout(now);
         self.settle(shared, at, now, notices)?;
         while let Some(event) = self.window.poll_event() {
@@ -418,10 +418,10 @@ impl<L: Channel> Conversation<L> {
         Ok(())
     }
 
-    fn listen(&mut self, shared: &Shared, now: Instant) -> Result<(), Failure> {
+    fn listen(&mut self, shared: &Shared, at: usize, now: Instant) -> Result<(), Failure> {
         while let Some(message) = self.link.poll_message() {
             match Reply::decode(message) {
-                Ok((id, reply)) => self.hear(shared, id, reply, now),
+                Ok((id, reply)) => self.hear(shared, at, (id, reply), now),
                 Err(error) => {
                     self.trouble = Some(format!("what answers there is no collector: {error}"));
                 }
@@ -453,7 +453,7 @@ impl<L: Channel> Conversation<L> {
         Ok(())
     }
 
-    fn hear(&mut self, shared: &Shared, id: u64, reply: Reply, now: Instant) {
+    fn hear(&mut self, shared: &Shared, at: usize, (id, reply): (u64, Reply), now: Instant) {
         let obstacle = |code: Code, text: String| (code != Code::Fine).then_some((code, text));
         match reply {
             Reply::Welcome {
@@ -464,7 +464,7 @@ impl<L: Channel> Conversation<L> {
                 max_batch_bytes,
                 ..
             } => {
-                shared.state().intake.limit(max_batch_bytes);
+                shared.state().intake.limit(at, max_batch_bytes);
                 let welcome = Welcome {
                     log_id,
                     writers,

@@ -77,6 +77,8 @@ pub struct Lane {
     pub acked: u64,
     /// Whether the collector accepts rows now. Others get the rows without a key.
     pub is_open: bool,
+    /// The largest batch that the collector accepts, without what surrounds its rows; None while it has not said that.
+    limit: Option<u64>,
 }
 
 /// See the module text.
@@ -91,8 +93,10 @@ pub struct Intake {
     bytes: u64,
     /// The part that the sending thread has not handled yet.
     fresh: u64,
-    /// The largest row that a collector accepts, as far as it is known.
+    /// The largest row that every collector accepts, as far as it is known.
     max_row: u64,
+    /// The size of a full batch: as configured, or what every collector accepts.
+    full: usize,
 }
 
 impl Intake {
@@ -105,6 +109,7 @@ impl Intake {
             bytes: 0,
             fresh: 0,
             max_row: u64::MAX,
+            full: bounds.batch_bytes,
         }
     }
 
@@ -126,7 +131,7 @@ impl Intake {
             return Err(BatchError::RowTooLarge { bytes, limit });
         }
         let mut wake = false;
-        let before = if before > 0 && before + size > bounds.batch_bytes {
+        let before = if before > 0 && before + size > self.full {
             lane.seal();
             wake = true;
             0
@@ -147,7 +152,7 @@ impl Intake {
             lane.since = Some(Instant::now());
             wake = true;
         }
-        if lane.builder.rows() >= bounds.batch_rows || lane.builder.size() >= bounds.batch_bytes {
+        if lane.builder.rows() >= bounds.batch_rows || lane.builder.size() >= self.full {
             lane.seal();
             wake = true;
             if at == self.turn {
@@ -268,15 +273,17 @@ impl Intake {
         self.bytes += cost;
     }
 
-    /// Limits the size of batches.
-    pub fn limit(&mut self, bytes: u64) {
-        let bytes = bytes.saturating_sub(AROUND_ROWS);
-        self.max_row = self.max_row.min(bytes);
-        let bytes = usize::try_from(bytes).unwrap_or(usize::MAX);
-        self.bounds.batch_bytes = self.bounds.batch_bytes.min(bytes);
+    /// Limits the size of batches to what a collector accepts, which may have changed since it was started last. Rows of one
+    /// size are accepted for all collectors or for none.
+    pub fn limit(&mut self, collector: usize, bytes: u64) {
+        self.lanes[collector].limit = Some(bytes.saturating_sub(AROUND_ROWS));
+        let limits = self.lanes.iter().filter_map(|lane| lane.limit);
+        self.max_row = limits.min().unwrap_or(u64::MAX);
+        let most = usize::try_from(self.max_row).unwrap_or(usize::MAX);
+        self.full = self.bounds.batch_bytes.min(most);
     }
 
-    /// The largest row that a collector accepts, as far as it is known.
+    /// The largest row that every collector accepts, as far as it is known.
     pub fn max_row(&self) -> u64 {
         self.max_row
     }
@@ -428,11 +435,35 @@ mod tests {
     #[test]
     fn a_limit_holds_for_rows_and_batches() {
         let mut intake = Intake::new(BOUNDS, 1);
-        intake.limit(4096 + 200);
+        intake.limit(0, 4096 + 200);
         assert!(intake.push(row(&[0; 300])).is_err());
         push(&mut intake, &[0; 100]);
         push(&mut intake, &[0; 100]);
         assert_eq!(rows(&mut intake, 0), [1]);
+    }
+
+    #[test]
+    fn the_smallest_of_the_collectors_limits_holds_until_it_is_raised() {
+        let mut intake = Intake::new(BOUNDS, 2);
+        assert_eq!(intake.max_row(), u64::MAX);
+        for (collector, limit, smallest) in [
+            (0, 500, 500),
+            (1, 200, 200),
+            (0, 100, 100),
+            (0, 400, 200),
+            (1, 3000, 400),
+        ] {
+            intake.limit(collector, 4096 + limit);
+            assert_eq!(intake.max_row(), smallest);
+        }
+        intake.limit(0, 1 << 30);
+        assert!(intake.push(row(&[0; 2500])).is_ok());
+        assert_eq!(rows(&mut intake, 0), [1]);
+        // Batches are full at the configured size again.
+        intake.next_turn();
+        push(&mut intake, &[0; 400]);
+        push(&mut intake, &[0; 400]);
+        assert_eq!(rows(&mut intake, 0), []);
     }
 
     #[test]
