@@ -109,7 +109,7 @@ def test_null_is_not_a_message():
 def test_rows_of_a_batch_with_an_offset():
     batch = pa.record_batch(
         {
-            "headers": [None, [{"key": "h", "value": b"1"}], [{"key": None, "value": None}]],
+            "headers": [None, [{"key": "h", "value": b"1"}], [None, {"key": None, "value": None}]],
             "value": ["x", "ü", "z"],
             "key": pa.array([b"0", None, b"2"], pa.binary()),
         }

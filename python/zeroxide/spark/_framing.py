@@ -190,8 +190,8 @@ def _without_none(column: list[bytes | None] | None, rows: int) -> Iterable[byte
     return [b"" if item is None else item for item in column]
 
 
-def _header_frames(row: list[dict[str, Any]] | None) -> list[bytes]:
+def _header_frames(row: list[dict[str, Any] | None] | None) -> list[bytes]:
     frames: list[bytes] = []
-    for header in row or ():
+    for header in filter(None, row or ()):
         frames += (header["key"] or "").encode(), header["value"] or b""
     return frames

@@ -7,7 +7,7 @@ use arrow_array::types::{
     TimestampMicrosecondType, TimestampMillisecondType, TimestampNanosecondType,
     TimestampSecondType,
 };
-use arrow_array::{Array, RecordBatch};
+use arrow_array::{Array, RecordBatch, StructArray};
 use arrow_ipc::writer::StreamWriter;
 use arrow_schema::{DataType, TimeUnit};
 
@@ -267,6 +267,7 @@ impl<'a> Times<'a> {
 /// A column of headers.
 struct Headers<'a> {
     list: &'a arrow_array::ListArray,
+    items: &'a StructArray,
     names: Bytes<'a>,
     values: Bytes<'a>,
 }
@@ -284,19 +285,20 @@ impl<'a> Headers<'a> {
         };
         Some(Some(Headers {
             list,
+            items,
             names: Bytes::of_text(names)?,
             values: Bytes::of(values)?,
         }))
     }
 
-    /// Adds the headers of a row. A null value becomes an empty one.
+    /// Adds the headers of a row. A null among them is no header, whatever its fields hold. A null value becomes an empty one.
     fn read(&self, row: usize, into: &mut Vec<(&'a str, &'a [u8])>) -> Result<(), BatchError> {
         if self.list.is_null(row) {
             return Ok(());
         }
         let ends =
             [row, row + 1].map(|at| usize::try_from(self.list.value_offsets()[at]).unwrap_or(0));
-        for at in ends[0]..ends[1] {
+        for at in (ends[0]..ends[1]).filter(|at| self.items.is_valid(*at)) {
             let name = self
                 .names
                 .text(at)
@@ -304,5 +306,45 @@ impl<'a> Headers<'a> {
             into.push((name, self.values.get(at).unwrap_or_default()));
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use arrow_array::{BinaryArray, ListArray, StringArray};
+    use arrow_buffer::{NullBuffer, OffsetBuffer};
+    use arrow_schema::Field;
+
+    use super::*;
+
+    #[test]
+    fn a_null_among_headers_is_no_header() {
+        let field = |name, data_type| Arc::new(Field::new(name, data_type, true));
+        let fields = [
+            field("key", DataType::Utf8),
+            field("value", DataType::Binary),
+        ];
+        // Below a null, there may be anything.
+        let names = StringArray::from(vec![Some("a"), Some("b"), None, Some("d")]);
+        let values = BinaryArray::from(vec![Some(&b"1"[..]), Some(b"2"), None, None]);
+        let items = StructArray::new(
+            fields.to_vec().into(),
+            vec![Arc::new(names), Arc::new(values)],
+            Some(NullBuffer::from(vec![true, false, false, true])),
+        );
+        let headers = ListArray::new(
+            field("item", items.data_type().clone()),
+            OffsetBuffer::from_lengths([2, 1, 1]),
+            Arc::new(items),
+            None,
+        );
+        let values = BinaryArray::from(vec![&b"x"[..], b"y", b"z"]);
+        let columns: [(&str, Arc<dyn Array>); 2] =
+            [("value", Arc::new(values)), ("headers", Arc::new(headers))];
+        let table = RecordBatch::try_from_iter(columns).unwrap();
+        let batch = Batch::from_record_batch(&table).unwrap();
+        assert_eq!(batch.headers(0), [("a", &b"1"[..])]);
+        assert_eq!(batch.headers(1), []);
+        assert_eq!(batch.headers(2), [("d", &b""[..])]);
     }
 }
