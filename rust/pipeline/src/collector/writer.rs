@@ -14,6 +14,7 @@
 //! not, because nothing is kept for a batch of theirs.
 
 mod acks;
+mod at_risk;
 mod publish;
 mod trouble;
 
@@ -38,6 +39,7 @@ use crate::collector::stage::BatchOf;
 use crate::collector::stats::Stats;
 use crate::collector::topics::Topics;
 use crate::collector::writer::acks::{Ack, Owed};
+use crate::collector::writer::at_risk::AtRisk;
 use crate::wire::{Code, Credit, Reply};
 
 /// A batch as sent by a producer.
@@ -80,8 +82,7 @@ pub(super) struct Writer {
     held_plain: Option<Batch>,
     /// How much of the log can be trusted after a failed sync.
     trusted: Option<Written>,
-    /// The number of rows of plain peers that may not be on disk, and which no client can send again.
-    plain_at_risk: u64,
+    plain_at_risk: AtRisk,
     /// The last time of receipt. Times never decrease, even if the clock does, also while the collector is not running.
     received: i64,
     advertise: String,
@@ -124,7 +125,7 @@ impl Writer {
             held: None,
             held_plain: None,
             trusted: None,
-            plain_at_risk: 0,
+            plain_at_risk: AtRisk::default(),
             received,
             advertise,
             published: Vec::new(),
@@ -353,7 +354,8 @@ impl Writer {
         match self.write(&origin, &batch, batch.size(), now) {
             Ok(_) => {
                 self.stats.plain_rows.add(batch.rows() as u64);
-                self.plain_at_risk += batch.rows() as u64;
+                let written = self.written();
+                self.plain_at_risk.add(written, batch.rows() as u64);
             }
             Err(LogError::Batch(_)) => self.stats.plain_lost.add(batch.rows() as u64),
             Err(error) => {
@@ -500,9 +502,7 @@ impl Writer {
     fn tell(&mut self) {
         let Some(log) = &self.log else { return };
         let synced = log.synced();
-        if synced == log.written() {
-            self.plain_at_risk = 0;
-        }
+        self.plain_at_risk.settle(synced);
         let was_crowded = self.commits.is_crowded();
         while let Some(who) = self.commits.poll_told(synced) {
             match who {

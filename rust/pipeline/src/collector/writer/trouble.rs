@@ -9,6 +9,7 @@ use super::{Stuck, Writer};
 use crate::collector::commit::Waiting;
 use crate::collector::outbox::Asked;
 use crate::collector::refusal::{Refusal, refusal_of};
+use crate::collector::writer::at_risk::AtRisk;
 use crate::wire::{Code, Credit, Reply};
 
 impl Writer {
@@ -118,10 +119,12 @@ impl Writer {
         // A new log would count from 0, and give the offsets of rows that were acknowledged to others.
         let log = Log::reopen(dir, settings, self.log_id, self.trusted)?;
         self.gone = None;
-        let dropped = self.trusted.take().is_some();
-        let lost = if dropped { self.plain_at_risk } else { 0 };
-        self.stats.plain_lost.add(lost);
-        self.plain_at_risk = 0;
+        if let Some(trusted) = self.trusted.take() {
+            self.plain_at_risk.settle(trusted);
+            self.stats.plain_lost.add(self.plain_at_risk.take());
+        }
+        // What this opening writes is counted anew.
+        self.plain_at_risk = AtRisk::default();
         self.sessions
             .on_rolled_back(|producer| log.last_seq(producer).map(|(_, seq)| seq));
         // Pending acknowledgements will not come.
