@@ -6,23 +6,32 @@
 //!
 //! Records are appended, and the last one of a name counts. A record is not synced, because the serving thread would
 //! have to wait for the sync. A power cut may therefore free the most recent names for the next client that uses them.
-//! An incomplete record at the end is cut off. Earlier damage is skipped and reported, and stays in the file.
+//! A name that changes hands gets another record, so the file is rewritten when most records do not count any more.
+//! An incomplete record at the end is cut off. Earlier damage is skipped and reported, and stays in the file, which is not
+//! rewritten then.
 
 use std::collections::HashMap;
 use std::io::{self, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use zeroxide_log::disk::{self, File, FileExt};
-use zeroxide_log::private;
+use zeroxide_log::{Place, private};
 
 const NAME: &str = "owners";
+const NEW_NAME: &str = "owners.new";
 
 /// The maximum number of owned names, equal to the number of producers that the log remembers.
 const NAMES_MAX: usize = 1_000_000;
 
 /// The maximum number of names of one key, so that one client cannot take all of them.
 const NAMES_OF_KEY_MAX: usize = 100_000;
+
+/// The number of records for each name from which on the file is rewritten.
+const RECORDS_PER_NAME: usize = 4;
+
+/// The number of records below which the file is not worth rewriting.
+const RECORDS_MIN: usize = 1024;
 
 /// The maximum length of a name and of a key.
 const TEXT_MAX: usize = 255;
@@ -34,10 +43,17 @@ const RECORD_MAX: usize = 8 + 2 * TEXT_MAX;
 #[derive(Debug)]
 pub(super) struct Owners {
     file: File,
+    dir: PathBuf,
+    /// The folder itself. Another log may have one of its name by now.
+    place: Place,
     /// Irregularities of the file, in words.
     pub notes: Vec<String>,
     /// The position of the next record.
     length: u64,
+    /// The number of records in the file.
+    records: usize,
+    /// The number of records from which on to rewrite the file.
+    rewrite_at: usize,
     by_name: HashMap<Box<str>, Arc<str>>,
     counts: HashMap<Arc<str>, usize>,
 }
@@ -65,8 +81,12 @@ impl Owners {
         let file = private::new_file().truncate(false).open(&path)?;
         let mut owners = Owners {
             file,
+            dir: dir.to_owned(),
+            place: Place::of(dir)?,
             notes: Vec::new(),
             length: bytes.len() as u64,
+            records: 0,
+            rewrite_at: RECORDS_MIN,
             by_name: HashMap::new(),
             counts: HashMap::new(),
         };
@@ -74,6 +94,7 @@ impl Owners {
         while !left.is_empty() {
             if let Some((name, key, rest)) = parse(left) {
                 owners.note(name, key);
+                owners.records += 1;
                 left = rest;
                 continue;
             }
@@ -118,28 +139,40 @@ impl Owners {
         if self.by_name.len() >= NAMES_MAX || own >= NAMES_OF_KEY_MAX {
             return Ok(Take::TooMany);
         }
-        self.write(name, key)?;
-        self.note(name, key);
-        Ok(Take::Theirs)
-    }
-
-    fn write(&mut self, name: &str, key: &str) -> io::Result<()> {
-        let mut rest = Vec::with_capacity(4 + name.len() + key.len());
-        for text in [name, key] {
-            if text.len() > TEXT_MAX {
-                return Err(io::Error::other("a name or a key is too long"));
-            }
-            let length = u16::try_from(text.len()).map_err(io::Error::other)?;
-            rest.write_all(&length.to_le_bytes())?;
-        }
-        rest.extend_from_slice(name.as_bytes());
-        rest.extend_from_slice(key.as_bytes());
-        let mut record = crc32c::crc32c(&rest).to_le_bytes().to_vec();
-        record.append(&mut rest);
+        let record = record(name, key)?;
         // At the end of the last record, overwriting the remains of a failed write.
         self.file.write_all_at(&record, self.length)?;
         self.length += record.len() as u64;
-        Ok(())
+        self.records += 1;
+        self.note(name, key);
+        let most = RECORDS_PER_NAME * self.by_name.len();
+        if self.records >= self.rewrite_at.max(most) && self.notes.is_empty() {
+            // If this fails, the file only stays longer. As each attempt takes time, the next one comes late.
+            self.rewrite_at = match self.rewrite() {
+                Ok(()) => RECORDS_MIN,
+                Err(_) => 2 * self.records,
+            };
+        }
+        Ok(Take::Theirs)
+    }
+
+    /// Replaces the file by one with a record for each name. Synced, because a power cut could otherwise leave an empty file.
+    fn rewrite(&mut self) -> io::Result<()> {
+        self.place.check().map_err(io::Error::other)?;
+        let mut bytes = Vec::new();
+        for (name, key) in &self.by_name {
+            bytes.extend(record(name, key)?);
+        }
+        let fresh = self.dir.join(NEW_NAME);
+        let file = private::new_file().truncate(true).open(&fresh)?;
+        file.write_all_at(&bytes, 0)?;
+        file.sync_all()?;
+        disk::rename(&fresh, self.dir.join(NAME))?;
+        self.file = file;
+        self.length = bytes.len() as u64;
+        self.records = self.by_name.len();
+        // Without this sync, a power cut may bring back the old file, which has the earlier owners.
+        disk::sync_folder(&self.dir)
     }
 
     fn note(&mut self, name: &str, key: &str) {
@@ -151,6 +184,23 @@ impl Owners {
             *count -= 1;
         }
     }
+}
+
+/// The record that gives a name to a key.
+fn record(name: &str, key: &str) -> io::Result<Vec<u8>> {
+    let mut rest = Vec::with_capacity(4 + name.len() + key.len());
+    for text in [name, key] {
+        if text.len() > TEXT_MAX {
+            return Err(io::Error::other("a name or a key is too long"));
+        }
+        let length = u16::try_from(text.len()).map_err(io::Error::other)?;
+        rest.write_all(&length.to_le_bytes())?;
+    }
+    rest.extend_from_slice(name.as_bytes());
+    rest.extend_from_slice(key.as_bytes());
+    let mut record = crc32c::crc32c(&rest).to_le_bytes().to_vec();
+    record.append(&mut rest);
+    Ok(record)
 }
 
 /// Whether bytes without a record are an incomplete one, or zeros left by a power cut.
@@ -205,6 +255,32 @@ mod tests {
             assert_eq!(again.take("d", "A", false).unwrap(), Take::Others);
             assert_eq!(again.by_name.len(), owners.by_name.len());
         }
+    }
+
+    #[test]
+    fn names_that_keep_changing_hands_do_not_make_the_file_grow() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join(NAME);
+        let mut owners = Owners::open(dir.path()).unwrap();
+        for name in ["a", "b", "c"] {
+            owners.take(name, "A", false).unwrap();
+        }
+        let record = fs::metadata(&path).unwrap().len() / 3;
+        for round in 0..10 * RECORDS_MIN {
+            let key = ["A", "B"][round % 2];
+            assert_eq!(owners.take("b", key, true).unwrap(), Take::Theirs);
+            let size = fs::metadata(&path).unwrap().len();
+            assert!(size <= record * RECORDS_MIN as u64, "{size} bytes");
+        }
+        owners.take("d", "C", false).unwrap();
+        for mut owners in [owners, Owners::open(dir.path()).unwrap()] {
+            assert!(owners.notes.is_empty());
+            for (name, key) in [("a", "A"), ("b", "B"), ("c", "A"), ("d", "C")] {
+                assert_eq!(owners.take(name, key, false).unwrap(), Take::Theirs);
+                assert_eq!(owners.take(name, "E", false).unwrap(), Take::Others);
+            }
+        }
+        assert!(!dir.path().join(NEW_NAME).exists());
     }
 
     #[test]
