@@ -138,9 +138,7 @@ pub enum LogError {
         what: &'static str,
     },
     /// A table of names is full.
-    #[error(
-        "there are {max} {what} already, {name:?} would be one more: remove some that are not used any more"
-    )]
+    #[error("there are {max} {what} already, {name:?} would be one more: {advice}")]
     TooMany {
         /// The kind of name.
         what: &'static str,
@@ -148,6 +146,8 @@ pub enum LogError {
         name: String,
         /// The maximum number of names.
         max: usize,
+        /// What to do about it.
+        advice: &'static str,
     },
     /// The batch does not fit into a frame of the log.
     #[error(transparent)]

@@ -412,7 +412,12 @@ impl Log {
                     already: true,
                 }))
             }
-            None if !self.book.has_room(MAX_NAMES) => Err(too_many("queries that publish", query)),
+            None if !self.book.has_room(MAX_NAMES) => {
+                let advice = "the log keeps all of them, because a batch of a forgotten one could be published twice. Publish \
+                              under a name that it has (in Spark, with the same checkpoint or option queryName), or to the \
+                              collector of another log";
+                Err(too_many("queries that publish", query, advice))
+            }
             _ => Ok(None),
         }
     }
@@ -421,7 +426,9 @@ impl Log {
     pub fn commit_group(&mut self, group: &str, offset: u64) -> Result<(), LogError> {
         check_name(group)?;
         if !self.groups.contains_key(group) && self.groups.len() >= MAX_NAMES {
-            return Err(too_many("groups", group));
+            let advice =
+                "drop some that are not used any more (zeroxide groups ENDPOINT --drop NAME)";
+            return Err(too_many("groups", group, advice));
         }
         self.groups.insert(group.to_owned(), offset);
         self.has_unsaved = true;
@@ -635,10 +642,11 @@ fn check_name(name: &str) -> Result<(), LogError> {
     Ok(())
 }
 
-fn too_many(what: &'static str, name: &str) -> LogError {
+fn too_many(what: &'static str, name: &str, advice: &'static str) -> LogError {
     LogError::TooMany {
         what,
         name: name.to_owned(),
         max: MAX_NAMES,
+        advice,
     }
 }
