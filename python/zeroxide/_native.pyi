@@ -2505,14 +2505,15 @@ def zmq_poll(sockets: Sequence[tuple[_P, int]], timeout: int = -1) -> list[tuple
 
     Returns:
         Pairs of a socket (or descriptor) and the events it is ready for; empty if the time
-        is up. A closed socket is never ready. Instead of a file object, they have its
-        descriptor, an `int`, as in pyzmq.
+        is up. A closed socket is never ready, and neither is a negative descriptor, which a
+        closed socket of Python has. Instead of a file object, they have its descriptor, an
+        `int`, as in pyzmq.
 
     Raises:
         ContextTerminated: The context of a socket ended.
         TypeError: An item is none of these.
         ValueError: ``fileno()`` returned no descriptor.
-        ZMQError: ``ENOTSOCK`` if all sockets are closed and there is no time limit.
+        ZMQError: ``ENOTSOCK`` if everything is closed and there is no time limit.
 
     Example:
         >>> push.send(b"job")

@@ -135,7 +135,7 @@ class Poller(Generic[PolledT]):
 
         Raises:
             ContextTerminated: The context of a socket ended.
-            ZMQError: ``ENOTSOCK`` if all sockets are closed and there is no time limit.
+            ZMQError: ``ENOTSOCK`` if everything is closed and there is no time limit.
 
         Source:
             zmq_poll(3); pyzmq's ``Poller.poll``

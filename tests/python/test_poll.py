@@ -120,6 +120,35 @@ def test_closed_sockets_alone_are_not_waited_for_without_end(zmq, context):
 
 
 @pytest.mark.zeroxide_only
+def test_closed_sockets_of_python_are_not_waited_for_without_end(zmq, context):
+    one, other = tcp.socketpair()
+    pull = context.socket(zmq.PULL)
+    for closed in (one, other, pull):
+        closed.close()
+    for items in ([one], [-1], [one, pull]):
+        with pytest.raises(zmq.ZMQError, match="everything to wait for is closed") as caught:
+            zmq.zmq_poll([(item, zmq.POLLIN) for item in items], -1)
+        assert caught.value.errno == zmq.ENOTSOCK
+
+
+@pytest.mark.zeroxide_only
+def test_a_greenlet_polls_beside_closed_sockets_of_python(zmq):
+    green = pytest.importorskip("zeroxide.green")
+    one, other = tcp.socketpair()
+    with green.Context() as context, context.socket(zmq.PULL) as pull:
+        pull.bind("inproc://closed-beside-python")
+        one.close()
+        other.close()
+        with context.socket(zmq.PUSH) as push:
+            push.connect("inproc://closed-beside-python")
+            items = [(one, zmq.POLLIN), (-1, zmq.POLLIN), (pull, zmq.POLLIN)]
+            assert green.zmq_poll(items, 0) == []
+            push.send(b"x")
+            assert green.zmq_poll(items, 20_000) == [(pull, zmq.POLLIN)]
+            assert green.select([one, pull], [one], [-1], 20) == ([pull], [], [])
+
+
+@pytest.mark.zeroxide_only
 def test_a_greenlet_does_not_wait_for_closed_sockets_either(zmq):
     green = pytest.importorskip("zeroxide.green")
     context = green.Context()

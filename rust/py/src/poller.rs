@@ -45,6 +45,11 @@ pub(crate) fn zmq_poll<'py>(
             objects.push(object);
         } else {
             let fd = descriptor(&object)?;
+            if fd < 0 {
+                // What `fileno()` of a closed socket of Python returns. poll(2) passes over it, too.
+                closed += 1;
+                continue;
+            }
             watched.push((Watched::Fd(fd), events));
             objects.push(fd.into_pyobject(py)?.into_any());
         }
@@ -54,7 +59,7 @@ pub(crate) fn zmq_poll<'py>(
         return Ok(result);
     }
     if watched.is_empty() && timeout < 0 {
-        let text = "every socket to wait for is closed, so this would never return";
+        let text = "everything to wait for is closed, so this would never return";
         return Err(Failure::with(ErrorKind::NotSocket, text).into());
     }
     let deadline = deadline_in(timeout);
@@ -119,13 +124,12 @@ fn descriptor(object: &Bound<'_, PyAny>) -> PyResult<RawFd> {
         return Err(PyTypeError::new_err(text));
     };
     let number = fileno.call0()?;
-    match number.extract::<RawFd>() {
-        Ok(fd) if fd >= 0 => Ok(fd),
-        _ => Err(PyValueError::new_err(format!(
+    number.extract::<RawFd>().or_else(|_| {
+        Err(PyValueError::new_err(format!(
             "fileno() returned {}, which is no descriptor",
             number.repr()?
-        ))),
-    }
+        )))
+    })
 }
 
 #[doc = text!(proxy)]

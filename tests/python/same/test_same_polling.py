@@ -279,6 +279,38 @@ def test_a_closed_socket_does_not_keep_others_from_being_polled(zmq, context, so
     assert poller.poll(0) == [(pull, zmq.POLLIN)]
 
 
+def test_a_closed_socket_of_python_is_never_ready(zmq, pipe):
+    push, pull = pipe
+    one, other = system.socketpair()
+    poller = zmq.Poller()
+    poller.register(one, zmq.POLLIN)
+    poller.register(pull, zmq.POLLIN)
+    one.close()
+    other.close()
+    assert poller.poll(0) == poller.poll(1) == []
+    push.send(b"x")
+    assert poller.poll(5000) == [(pull, zmq.POLLIN)]
+    assert zmq.select([one, pull], [one], [one], 5) == ([pull], [], [])
+
+
+def test_a_negative_descriptor_is_never_ready(zmq):
+    poller = zmq.Poller()
+    poller.register(-1, zmq.POLLIN)
+    assert poller.poll(0) == poller.poll(1) == []
+    assert zmq.zmq_poll([(-1, zmq.POLLIN), (-5, zmq.POLLERR)], 0) == []
+
+
+def test_a_closed_file_is_a_mistake(zmq):
+    reading, writing = os.pipe()
+    os.close(writing)
+    file = os.fdopen(reading)
+    poller = zmq.Poller()
+    poller.register(file, zmq.POLLIN)
+    file.close()
+    with pytest.raises(ValueError):
+        poller.poll(0)
+
+
 @pytest.mark.differs(
     "a closed socket is never ready; the standard input is not waited for in its place"
 )
