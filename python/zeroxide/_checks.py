@@ -16,6 +16,7 @@ __all__ = [
     "endpoint",
     "flag",
     "items",
+    "linger",
     "milliseconds",
     "name",
     "number",
@@ -202,6 +203,22 @@ def milliseconds(timeout: Any) -> int:
     except (TypeError, ValueError):
         refuse_timeout(timeout)
     return whole
+
+
+def linger(value: Any) -> int | None:
+    """Returns whole milliseconds, never shorter than requested; None for the socket's own option."""
+    if value is None:
+        return None
+    kind: type[Exception] = ValueError
+    try:
+        whole: int = math.ceil(value)
+        if -_BEYOND <= whole < _BEYOND:
+            return whole
+    except (OverflowError, ValueError):  # infinity, nan
+        pass
+    except TypeError:
+        kind = TypeError
+    raise kind(f"linger takes milliseconds, -1 for no limit, or None, not {shown(value)}")
 
 
 def refuse_timeout(timeout: Any, unit: str = "milliseconds") -> NoReturn:

@@ -10,7 +10,7 @@ import warnings
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar, Unpack, cast, overload
 
-from . import _native
+from . import _checks, _native
 from ._async_poller import _AsyncPoller
 from ._futures import _Async, _GivesBack
 from ._waiting import wait_for_peers
@@ -124,15 +124,15 @@ class _AsyncSocket(_Async, _native.AsyncSocket, Socket[Any]):
         return ContextCalls(self)
 
     @overload  # type: ignore[override]
-    def close(self, linger: int | None = None) -> None: ...
+    def close(self, linger: float | None = None) -> None: ...
     @overload
     def close(self, *, timeout: float) -> "Future[Undelivered]": ...
     @overload
     def close(
-        self, linger: int | None = None, *, timeout: float | None = None
+        self, linger: float | None = None, *, timeout: float | None = None
     ) -> "Future[Undelivered] | None": ...
     def close(
-        self, linger: int | None = None, *, timeout: float | None = None
+        self, linger: float | None = None, *, timeout: float | None = None
     ) -> "Future[Undelivered] | None":
         """Closes the socket and all its handles; calls that wait are cancelled.
 
@@ -142,7 +142,7 @@ class _AsyncSocket(_Async, _native.AsyncSocket, Socket[Any]):
 
         Args:
             linger: How long the context keeps sending queued messages, in ms. -1 means no limit,
-                and None the value of the option ``LINGER``.
+                and None the value of the option ``LINGER``. A fraction is rounded up.
             timeout: How long to wait until they are delivered, in ms, after which the rest is given
                 up. A negative number means no limit, and None that the call does not wait.
 
@@ -150,15 +150,21 @@ class _AsyncSocket(_Async, _native.AsyncSocket, Socket[Any]):
             A future of what was not delivered. None without a `timeout`.
 
         Raises:
-            TypeError: Both `linger` and `timeout` are given.
+            TypeError: Both `linger` and `timeout` are given, or one of them is not a number.
+            ValueError: One of them is nan, or `linger` is out of range.
 
         Source:
             pyzmq's ``zmq.asyncio.Socket.close``; `timeout` is zeroxide's
         """
-        if timeout is None or linger is not None:
+        # A call that has refused its arguments must leave the calls that wait alone.
+        if timeout is None:
+            linger = _checks.linger(linger)
             self._forget_calls()
-            super().close(linger, timeout=timeout)
+            super().close(linger)
             return None
+        if linger is not None:
+            raise TypeError("close takes linger or timeout, which replaces it, but not both")
+        timeout = _checks.milliseconds(timeout)
         loop = asyncio.get_running_loop()
         self._forget_calls()
         self._close_within(timeout, True)

@@ -23,7 +23,7 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, ClassVar, Self, overload
 
-from . import _async_poller, _future
+from . import _async_poller, _checks, _future
 from ._exports import exports_only
 from ._typing import PolledT
 from .context import Context as _Context
@@ -144,6 +144,8 @@ class Context(_Context[Socket]):
         """
         if timeout is None:
             return super().term()
+        # A call that has refused its argument must not end the context.
+        timeout = _checks.milliseconds(timeout)
         loop = asyncio.get_running_loop()
         self.shutdown()
         term: Callable[[], Undelivered] = functools.partial(super().term, timeout=timeout)  # type: ignore[assignment]

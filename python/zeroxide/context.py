@@ -28,7 +28,7 @@ from ._last_turns import raise_at_end, report_at_end, take_turns
 from ._options import is_declared, no_option
 from ._typing import OptionValue, SocketT_co
 from .constants import EFAULT, LINGER, ContextOption, Errno, SocketOption
-from .error import ZMQError
+from .error import ZMQError, failure
 from .socket import Socket
 
 __all__ = ["Context", "SyncContext"]
@@ -312,22 +312,26 @@ class Context(_Attributes, Generic[SocketT_co]):
 
         return reported(self._term_within(timeout))
 
-    def destroy(self, linger: int | None = None) -> None:
+    def destroy(self, linger: float | None = None) -> None:
         """Closes all sockets of the context, and terminates it.
 
         Args:
             linger: How long to keep sending queued messages, in ms. -1 means no limit, and
-                None the ``LINGER`` of each socket.
+                None the ``LINGER`` of each socket. A fraction is rounded up.
+
+        Raises:
+            TypeError: `linger` is not a number.
+            ValueError: `linger` is nan or out of range.
 
         Source:
             pyzmq's ``Context.destroy``
         """
         self._destroy(linger, warn=False)
 
-    def _destroy(self, linger: int | None, *, warn: bool) -> None:
+    def _destroy(self, linger: float | None, *, warn: bool) -> None:
         if self.closed:
             return
-        unclosed = self._close_sockets(linger)
+        unclosed = self._close_sockets(_checks.linger(linger))
         try:
             # All are closed by now: where warnings are errors, the first one raises.
             for text in unclosed if warn else ():

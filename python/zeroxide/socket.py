@@ -224,15 +224,15 @@ class Socket(OptionCalls, TableMessages, Generic[ReturnT_co]):
         raise TypeError(f"{self!r} cannot be pickled: make a new one where it is used")
 
     @overload
-    def close(self, linger: int | None = None) -> None: ...
+    def close(self, linger: float | None = None) -> None: ...
     @overload
     def close(self, *, timeout: float) -> "Undelivered": ...
     @overload
     def close(
-        self, linger: int | None = None, *, timeout: float | None = None
+        self, linger: float | None = None, *, timeout: float | None = None
     ) -> "Undelivered | None": ...
     def close(
-        self, linger: int | None = None, *, timeout: float | None = None
+        self, linger: float | None = None, *, timeout: float | None = None
     ) -> "Undelivered | None":
         """Closes the socket and all its handles.
 
@@ -247,7 +247,7 @@ class Socket(OptionCalls, TableMessages, Generic[ReturnT_co]):
 
         Args:
             linger: How long the context keeps sending queued messages, in ms. -1 means no limit,
-                and None the value of the option ``LINGER``.
+                and None the value of the option ``LINGER``. A fraction is rounded up.
             timeout: How long to wait until they are delivered, in ms. A negative number means no
                 limit, and None that the call does not wait.
 
@@ -255,7 +255,8 @@ class Socket(OptionCalls, TableMessages, Generic[ReturnT_co]):
             What was not delivered, which is false if all was. None without a `timeout`.
 
         Raises:
-            TypeError: Both `linger` and `timeout` are given.
+            TypeError: Both `linger` and `timeout` are given, or one of them is not a number.
+            ValueError: One of them is nan, or `linger` is out of range.
 
         Example:
             >>> push.close(timeout=1000)
@@ -268,14 +269,18 @@ class Socket(OptionCalls, TableMessages, Generic[ReturnT_co]):
         """
         if timeout is not None and linger is not None:
             raise TypeError("close takes linger or timeout, which replaces it, but not both")
-        context = self.__dict__.get("context")
-        if context is not None:
-            context._rm_socket(self)
-        if timeout is None:
-            return super().close(linger)
-        from ._undelivered import reported
+        linger = _checks.linger(linger)
+        try:
+            if timeout is None:
+                return super().close(linger)
+            from ._undelivered import reported
 
-        return reported(self._close_within(timeout))
+            return reported(self._close_within(timeout))
+        finally:
+            # After a call that has refused its arguments, the context still has to close the socket.
+            context = self.__dict__.get("context")
+            if context is not None and self.closed:
+                context._rm_socket(self)
 
     def __enter__(self) -> Self:
         return self

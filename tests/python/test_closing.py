@@ -5,6 +5,7 @@ import os
 import signal
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from fractions import Fraction
 
 import pytest
 from support import Background, eventually, lasting_endpoint, run_script
@@ -78,6 +79,67 @@ def test_linger_and_timeout_exclude_each_other(zmq, context):
         push.close(0, 1)
     assert not push.closed
     push.close(linger=0)
+
+
+@pytest.mark.parametrize(("linger", "whole"), [(0.5, 1), (Fraction(5, 2), 3), (-1.0, -1), (0.0, 0)])
+def test_a_fraction_of_a_millisecond_is_rounded_up(zmq, linger, whole):
+    # A linger of 0 discards messages.
+    lingers = []
+
+    class Own(zmq.Socket):
+        def set(self, option, value):
+            lingers.append((option, value))
+            super().set(option, value)
+
+    context = zmq.Context()
+    socket = context.socket(zmq.PUSH, Own)
+    context.destroy(linger)
+    assert socket.closed and lingers == [(zmq.LINGER, whole)]
+
+
+@pytest.mark.parametrize(
+    "arguments", [{"linger": "1"}, {"linger": float("nan")}, {"timeout": "1"}, {"timeout": [1]}]
+)
+def test_a_refused_close_changes_nothing(zmq, arguments):
+    context = zmq.Context()
+    socket = context.socket(zmq.PUSH)
+    with pytest.raises((TypeError, ValueError), match=f"{next(iter(arguments))} takes "):
+        socket.close(**arguments)
+    assert not socket.closed and "(1 socket)" in repr(context)
+    context.destroy(linger=0.5)
+    assert socket.closed and context.closed
+
+
+def test_a_refused_destroy_changes_nothing(zmq):
+    context = zmq.Context()
+    socket = context.socket(zmq.PUSH)
+    for linger in ("1", [1]):
+        with pytest.raises(TypeError, match="linger takes milliseconds"):
+            context.destroy(linger)
+    with pytest.raises(ValueError, match="linger takes milliseconds"):
+        context.destroy(float("nan"))
+    assert not socket.closed and not context.closed
+    context.destroy(linger=0)
+
+
+def test_a_refused_call_of_asyncio_changes_nothing(zmq):
+    async def main():
+        context = aio.Context()
+        pull, push = context.socket(zmq.PULL), context.socket(zmq.PUSH)
+        pull.bind("inproc://refused-close")
+        push.connect("inproc://refused-close")
+        waiting = pull.recv()
+        for arguments in ({"linger": "1"}, {"timeout": "1"}, {"linger": 0, "timeout": 1}):
+            with pytest.raises(TypeError, match="takes "):
+                pull.close(**arguments)
+        with pytest.raises(TypeError, match="timeout takes "):
+            context.term(timeout="1")
+        await push.send(b"still there")
+        assert await waiting == b"still there"
+        context.destroy(linger=0.5)
+        assert pull.closed and push.closed
+
+    asyncio.run(main())
 
 
 def test_a_context_reports_for_its_sockets(zmq):

@@ -284,6 +284,24 @@ def test_a_callback_that_raises(zmq, pair, caplog, coroutine):
     assert "oops" in caplog.text
 
 
+@pytest.mark.zeroxide_only
+def test_a_refused_close_changes_nothing(zmq, pair):
+    async def main():
+        pull, push = pair()
+        received = Log()
+        pull.on_recv(received)
+        for linger in ("1", float("nan")):
+            with pytest.raises((TypeError, ValueError), match="linger takes milliseconds"):
+                pull.close(linger)
+        push.send(b"still there")
+        assert await received.until(1) == [[b"still there"]]
+        pull.close(linger=0.5)
+        push.close(linger=2.0)
+        assert pull.closed() and push.closed()
+
+    run(main())
+
+
 def test_closing(zmq, pair):
     async def main():
         pull, push = pair()

@@ -402,15 +402,21 @@ class ZMQStream:
             return True
         return False
 
-    def close(self, linger: int | None = None) -> None:
+    def close(self, linger: float | None = None) -> None:
         """Closes the stream and its socket.
 
         Args:
             linger: How long the context keeps sending queued messages, in ms. -1 means no limit,
-                and None the value of the option ``LINGER``.
+                and None the value of the option ``LINGER``. A fraction is rounded up.
+
+        Raises:
+            TypeError: `linger` is not a number.
+            ValueError: `linger` is nan or out of range.
         """
         if self.socket is None:
             return
+        # A call that has refused its argument must leave the stream as it was.
+        linger = _checks.linger(linger)
         if self.socket.closed:
             warnings.warn(
                 f"unregistering descriptor {self._watcher.fileno()} after closing socket: close the stream"

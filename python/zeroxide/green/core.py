@@ -307,7 +307,7 @@ class _Socket(_BlockingSocket[bytes]):
         super().set(option, optval)
 
     def close(  # type: ignore[override]
-        self, linger: int | None = None, *, timeout: float | None = None
+        self, linger: float | None = None, *, timeout: float | None = None
     ) -> "Undelivered | None":
         close = partial(super().close, linger, timeout=timeout)
         left: Undelivered | None = close() if timeout is None else in_thread(close)

@@ -3,9 +3,12 @@
 import copy
 import errno
 import gc
+import math
 import pickle
 import threading
 import warnings
+from decimal import Decimal
+from fractions import Fraction
 from unittest import mock
 
 import pytest
@@ -39,6 +42,23 @@ def test_close_sets_linger(zmq, context):
     socket.send(b"x")
     socket.close(linger=0)
     assert socket.closed
+
+
+@pytest.mark.parametrize("linger", [0.5, 2.0, Fraction(1, 2), Decimal(3), 10.0**9])
+def test_close_with_a_fraction(zmq, context, linger):
+    socket = context.socket(zmq.PUSH)
+    socket.close(linger=linger)
+    assert socket.closed
+
+
+@pytest.mark.parametrize("linger", ["1", math.nan, math.inf, -math.inf, 1e20, [1]])
+def test_close_with_no_time(zmq, context, linger):
+    socket = context.socket(zmq.PUSH)
+    with pytest.raises((TypeError, ValueError, OverflowError)):
+        socket.close(linger=linger)
+    assert not socket.closed
+    # pyzmq's contexts have forgotten it by now.
+    socket.close()
 
 
 def test_with_block(zmq, context):
