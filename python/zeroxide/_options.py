@@ -141,6 +141,11 @@ class _Misspelled:
         elif key in _OF_SOCKETS:
             call = f"socket = {kind.__name__.lower()}.socket(zmq.PUSH), then socket.{key}(...)"
             return f"{kind.__name__!r} has no {key!r}, which sockets have: {call}"
+        elif key.lower() in READ_ONLY:
+            return f"{kind.__name__!r} has no {key!r}, which sockets have"
+        elif key.upper() in SocketOption.__members__:
+            # A hint would suggest the same name.
+            return f"this context has no default for the option {key!r}; sockets have their own"
         else:
             known |= {*map(str.lower, ContextOption.__members__), *_annotations(SocketOptions)}
         # Among hundreds of names, a less similar one would be a guess.

@@ -742,6 +742,21 @@ ROWS: list[tuple[Callable[[Any, Any], Any], type[BaseException] | str, str]] = [
         "'Context' has no option or attribute 'lingr'; did you mean 'linger'?",
     ),
     (
+        lambda zmq, c: zmq.Context().linger,
+        AttributeError,
+        "this context has no default for the option 'linger'; sockets have their own",
+    ),
+    (
+        lambda zmq, c: zmq.Context().IDENTITY,
+        AttributeError,
+        "this context has no default for the option 'IDENTITY'; sockets have their own",
+    ),
+    (
+        lambda zmq, c: zmq.Context().rcvmore,
+        AttributeError,
+        "'Context' has no 'rcvmore', which sockets have",
+    ),
+    (
         lambda zmq, c: setattr(c.socket(zmq.PUSH), "qqqqqq", 1),
         AttributeError,
         "'Socket' has no option or attribute 'qqqqqq'",
