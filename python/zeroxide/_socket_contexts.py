@@ -7,6 +7,7 @@ from weakref import WeakKeyDictionary
 
 from . import _native
 from ._closing import Closing
+from ._native import strerror
 from ._turns import others
 from .constants import NOBLOCK, Errno
 from .error import Again
@@ -176,7 +177,8 @@ class AsyncSocketContext(Closing):
             # A message may have come in time while the loop was busy.
             with contextlib.suppress(Again):
                 return call()
-            raise Again(Errno.EAGAIN, f"nothing happened within {limit} ms") from None
+            reason = f"nothing happened within {limit} ms"
+            raise Again(msg=f"{strerror(Errno.EAGAIN)}: {reason}") from None
 
     def __repr__(self) -> str:
         state = "closed, " if self.closed else ""

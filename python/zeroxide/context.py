@@ -188,7 +188,7 @@ class Context(_Attributes, Generic[SocketT_co]):
         Raises:
             ZMQError: ``ENOTSUP``, always.
         """
-        raise ZMQError(Errno.ENOTSUP, f"{ctx!r} belongs to another library")
+        raise failure(Errno.ENOTSUP, f"{ctx!r} belongs to another library")
 
     def __copy__(self) -> Self:
         return type(self)(shadow=self)
@@ -245,7 +245,7 @@ class Context(_Attributes, Generic[SocketT_co]):
         """
         if self.closed and self._pid == os.getpid():
             number = Errno.EFAULT if self._shadow else Errno.ENOTSUP
-            raise ZMQError(number, "the context is closed; make a new one")
+            raise failure(number, "the context is closed; make a new one")
         # The native call refuses a context inherited through a fork, with the reason.
         make = socket_class or self._socket_class
         if not callable(make):
@@ -542,7 +542,7 @@ def _find(shadow: "Context[Any] | int") -> "Context[Any]":
         )
     context = _contexts.get(shadow)
     if context is None:
-        raise ZMQError(EFAULT, f"there is no context number {shadow}")
+        raise failure(EFAULT, f"there is no context number {shadow}")
     return context
 
 

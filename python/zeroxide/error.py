@@ -5,12 +5,12 @@ stands for which error number; for every other number it raises a plain `ZMQErro
 """
 
 from collections.abc import Callable
-from errno import EACCES, EAGAIN, EINTR
+from errno import EACCES, EINTR
 from typing import TYPE_CHECKING, Any
 
 from ._exports import exports_only
 from ._native import strerror, zmq_errno
-from .constants import ETERM, ETOOSLOW
+from .constants import EAGAIN, ETERM, ETOOSLOW
 from .version import zmq_version, zmq_version_info
 
 __all__ = [
@@ -136,6 +136,8 @@ class ContextTerminated(ZMQError):
         pyzmq's ``ContextTerminated``
     """
 
+    errno: int | None = ETERM
+
     def __init__(self, errno: object = ETERM, msg: str | None = None) -> None:
         super().__init__(ETERM, msg)
 
@@ -197,7 +199,7 @@ class NotFlushed(Again):
     def __init__(self, remaining: dict[str, int] | None = None) -> None:
         self.remaining = dict(remaining or {})
         parts = ", ".join(f"{n} to {peer}" for peer, n in self.remaining.items())
-        super().__init__(EAGAIN, f"messages not yet sent: {parts or 'unknown'}")
+        super().__init__(EAGAIN, f"{strerror(EAGAIN)}: messages not yet sent: {parts or 'unknown'}")
 
 
 class UntrustedPickle(ZMQError):
@@ -207,7 +209,7 @@ class UntrustedPickle(ZMQError):
 
     Args:
         peer: The sender's address.
-        msg: The text.
+        msg: The reason, which follows the text of ``EACCES``.
 
     Source:
         zeroxide only
@@ -217,7 +219,7 @@ class UntrustedPickle(ZMQError):
     """The sender's address."""
 
     def __init__(self, peer: str, msg: str) -> None:
-        super().__init__(EACCES, msg)
+        super().__init__(EACCES, f"{strerror(EACCES)}: {msg}")
         self.peer = peer
 
 
@@ -304,6 +306,11 @@ EXCEPTIONS: dict[int, type[ZMQError]] = {
     EINTR: InterruptedSystemCall,
     ETOOSLOW: TooSlow,
 }
+
+
+def failure(errno: int, reason: str) -> ZMQError:
+    """Returns an error whose text is that of the number, followed by the reason, as in the extension module."""
+    return ZMQError(errno, f"{strerror(errno)}: {reason}")
 
 
 def _check_rc(rc: int, errno: int | None = None, error_without_errno: bool = True) -> None:

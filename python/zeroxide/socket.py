@@ -40,7 +40,7 @@ from .constants import (
     Errno,
     SocketType,
 )
-from .error import ZMQBindError, ZMQError
+from .error import ZMQBindError, ZMQError, failure
 
 if TYPE_CHECKING:
     from ._undelivered import Undelivered
@@ -453,7 +453,7 @@ class Socket(OptionCalls, TableMessages, Generic[ReturnT_co]):
 
         if re.fullmatch(r"tcp://(?:[\d.*]+|localhost):\d+", str(addr)):
             # As bind would, which first asks for the addresses of a host with this name.
-            raise ZMQError(
+            raise failure(
                 ENODEV,
                 "bind_to_random_port takes a tcp address without a port such as"
                 f" 'tcp://127.0.0.1', not {_checks.shown(addr)}",
@@ -620,7 +620,7 @@ def _find(shadow: "Socket[Any] | int") -> "Socket[Any]":
         )
     socket = _sockets.get(shadow)
     if socket is None:
-        raise ZMQError(Errno.ENOTSOCK, f"there is no socket number {shadow}")
+        raise failure(Errno.ENOTSOCK, f"there is no socket number {shadow}")
     return socket
 
 

@@ -103,7 +103,7 @@ DEVICES = {
     "device.setsockopt_out(zmq.LINGER, 'x')": "LINGER takes whole milliseconds, not 'x'",
     "device.setsockopt_out(zmq.SUBSCRIBE, b'')": "Invalid argument: SUBSCRIBE is an option of SUB"
     " and XPUB, not of PUSH",
-    "device.bind_in_to_random_port('tcp://*:5')": "bind_to_random_port takes a tcp address without"
+    "device.bind_in_to_random_port('tcp://*:5')": "No such device: bind_to_random_port takes a tcp address without"
     " a port such as 'tcp://127.0.0.1', not 'tcp://*:5'",
     "device.join()": "this device was not started; call start() first",
     "device.join('x')": "timeout takes a number of seconds, or None, not 'x'",

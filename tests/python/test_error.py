@@ -116,6 +116,32 @@ def test_not_flushed_names_the_remaining_messages(zmq):
     assert "3 to tcp://127.0.0.1:5555" in str(error)
 
 
+@pytest.mark.zeroxide_only
+@pytest.mark.parametrize(
+    ("call", "name", "reason"),
+    [
+        (lambda zmq, c: c.socket(zmq.PUSH), "ENOTSUP", "the context is closed"),
+        (lambda zmq, c: zmq.Context(shadow=c).socket(zmq.PUSH), "EFAULT", "the context is closed"),
+        (lambda zmq, c: zmq.Context.shadow(5), "EFAULT", "there is no context number 5"),
+        (lambda zmq, c: zmq.Context.shadow_pyczmq(5), "ENOTSUP", "5 belongs to another"),
+        (lambda zmq, c: zmq.Socket.shadow(5), "ENOTSOCK", "there is no socket number 5"),
+        (lambda zmq, c: _raise(zmq.NotFlushed({"tcp://a:1": 3})), "EAGAIN", "messages not yet"),
+    ],
+)
+def test_a_text_begins_with_that_of_the_number(zmq, call, name, reason):
+    context = zmq.Context()
+    context.term()
+    with pytest.raises(zmq.ZMQError) as caught:
+        call(zmq, context)
+    number = zmq.Errno[name]
+    assert caught.value.errno is number
+    assert str(caught.value).startswith(f"{zmq.strerror(number)}: {reason}")
+
+
+def _raise(error):
+    raise error
+
+
 def test_checks_for_callers_of_c(zmq):
     error = zmq.error
     assert error._check_rc(0) is None

@@ -8,10 +8,10 @@ from collections.abc import Awaitable, Mapping
 from contextlib import suppress
 from typing import Any, Protocol
 
-from .. import Context, Socket, _checks, _native, constants, strerror
+from .. import Context, Socket, _checks, _native, constants
 from .._exports import exports_only
 from ..constants import Errno
-from ..error import ZMQError
+from ..error import ZMQError, failure
 from ..utils import z85
 from .certs import load_certificates
 
@@ -193,7 +193,7 @@ class Authenticator:
             if error.errno != Errno.EADDRINUSE:
                 raise
             taken = "this context has an authenticator already; stop that one first"
-            raise ZMQError(error.errno, f"{strerror(error.errno)}: {taken}") from None
+            raise failure(Errno.EADDRINUSE, taken) from None
         self.zap_socket = socket
         self.log.debug("Starting")
 

@@ -18,7 +18,7 @@ from uuid import UUID
 from .._native import zmq_poll
 from ..constants import DONTWAIT, POLLIN, Errno
 from ..context import Context
-from ..error import Again, ContextTerminated, ZMQError
+from ..error import Again, ContextTerminated, ZMQError, failure
 from ..socket import Socket
 from ._beacon import Beacon
 from ._events import Event, Shout, Whisper
@@ -361,7 +361,7 @@ class Driver:
     def _own_lock(self) -> threading.RLock:
         """The lock, in the process that made the node: after a fork, it may be held by a thread that does not exist."""
         if self._process != os.getpid():
-            raise ZMQError(
+            raise failure(
                 Errno.ENOTSOCK,
                 f"this node belongs to process {self._process}; make a new one after fork()",
             )
@@ -371,7 +371,7 @@ class Driver:
         if self._error is not None:
             raise self._error
         if self._is_closing or self._is_closed:
-            raise ZMQError(Errno.ENOTSOCK, "this node is closed")
+            raise failure(Errno.ENOTSOCK, "this node is closed")
 
     def _nudge(self) -> None:
         if self._is_closed:

@@ -30,7 +30,7 @@ from ..constants import (
     SocketOption,
 )
 from ..context import Context as _BlockingContext
-from ..error import Again, ZMQError
+from ..error import Again, ZMQError, failure
 from ..events import SocketEvent, SocketEvents
 from ..socket import Socket as _BlockingSocket
 from .poll import _Poller, patiently
@@ -256,7 +256,7 @@ class _Socket(_BlockingSocket[bytes]):
             if error.errno != ENOTSUP:
                 raise
             # Only a socket that was closed before the call began is ENOTSUP to `poll`, as in pyzmq.
-            raise ZMQError(ENOTSOCK, str(error)) from None
+            raise failure(ENOTSOCK, "this socket is closed") from None
         finally:
             waiting.leave(event)
 

@@ -18,7 +18,7 @@ from .. import _checks
 from .._closing import Closing
 from ..constants import DONTWAIT, POLLIN, Errno, SocketOption
 from ..context import Context
-from ..error import Again, ZMQError
+from ..error import Again, ZMQError, failure
 from ..poll import zmq_poll
 from ..socket import Socket
 from ._machine import Machine, Send, Subscribe, ToAll
@@ -148,7 +148,7 @@ class Driver:
         An exception of a signal handler, such as Ctrl-C, may end it between any two steps.
         """
         if self._is_closed:
-            raise ZMQError(Errno.ENOTSOCK, _CLOSED)
+            raise failure(Errno.ENOTSOCK, _CLOSED)
         while (command := self._machine.peek_command()) is not None:
             if isinstance(command, Send):
                 # A lost message is like one on a broken connection, but a repeated one could be the reply to
@@ -196,7 +196,7 @@ class Driver:
             task = asyncio.current_task()
             is_cancelled = task is not None and task.cancelling()
             if self._is_closed and not is_cancelled:
-                raise ZMQError(Errno.ENOTSOCK, _CLOSED) from None
+                raise failure(Errno.ENOTSOCK, _CLOSED) from None
             if not self._is_nudged or is_cancelled:
                 raise
         finally:

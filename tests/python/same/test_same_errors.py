@@ -57,8 +57,13 @@ def test_number_is_a_member(zmq, sockets):
     pull, _push = sockets.pair(zmq.PULL, zmq.PUSH)
     with pytest.raises(zmq.ZMQError) as caught:
         pull.recv(zmq.DONTWAIT)
-    assert caught.value.errno == zmq.Errno.EAGAIN
+    assert caught.value.errno is zmq.Errno.EAGAIN
     assert type(caught.value) is zmq.Again
+    assert pickle.loads(pickle.dumps(caught.value)).errno is zmq.Errno.EAGAIN
+    pull.rcvtimeo = 1
+    with pytest.raises(zmq.Again) as caught:
+        pull.recv()
+    assert caught.value.errno.name == "EAGAIN"
 
 
 @pytest.mark.parametrize(
@@ -67,7 +72,7 @@ def test_number_is_a_member(zmq, sockets):
 )
 def test_numbered_classes(zmq, name, number):
     error = getattr(zmq, name)()
-    assert error.errno == getattr(zmq, number)
+    assert error.errno is zmq.Errno[number]
     assert str(error) == zmq.strerror(getattr(zmq, number))
 
 
@@ -143,7 +148,7 @@ def test_terminated(zmq):
     thread.start()
     with pytest.raises(zmq.ContextTerminated) as caught:
         socket.recv()
-    assert caught.value.errno == zmq.ETERM
+    assert caught.value.errno is zmq.Errno.ETERM
     with pytest.raises(zmq.ContextTerminated):
         socket.poll()
     socket.close()
