@@ -66,6 +66,32 @@ def test_a_context_offers_its_options_in_lower_case(context):
     assert [name for name in names if not name.islower()] == []
 
 
+@pytest.mark.parametrize("package", ["auth", "eventloop", "log", "ssh", "utils"])
+def test_a_package_has_what_it_offers(package):
+    # In a new process, where nothing has imported its modules yet.
+    text = (
+        f"import zeroxide.{package} as package\n"
+        "print([name for name in dir(package) if not hasattr(package, name)])\n"
+        "print(hasattr(package, 'no_such_name'))"
+    )
+    if package == "eventloop":
+        pytest.importorskip("tornado")
+    command = [sys.executable, "-W", "ignore", "-c", text]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert done.stdout.split("\n") == ["[]", "False", ""]
+
+
+def test_a_module_that_cannot_be_imported_is_no_attribute():
+    text = (
+        "import sys, zeroxide as zmq\n"
+        "sys.modules['zeroxide.auth.thread'] = None\n"
+        "print(hasattr(zmq.auth, 'thread'), hasattr(zmq.auth, 'asyncio'))"
+    )
+    command = [sys.executable, "-c", text]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert done.stdout == "False True\n"
+
+
 # Parts of the package that programs do not import, by tools/docstrings.py; a deprecated name for a module of tornado;
 # and modules for old programs, which are in another folder.
 ELSEWHERE = ("zeroxide.eventloop.ioloop",)

@@ -11,7 +11,9 @@ all sockets of its context, in a thread (`zeroxide.auth.thread`) or in an asynci
 (`zeroxide.auth.asyncio`).
 """
 
-from .._exports import exports_only
+from typing import TYPE_CHECKING
+
+from .._exports import exports_only, on_demand
 from .._native import AllowList, Passwords
 from .base import CURVE_ALLOW_ANY, Authenticator
 from .certs import create_certificates, load_certificate, load_certificates
@@ -27,5 +29,12 @@ __all__ = [
 ]
 
 
+_MODULES = ("asyncio", "base", "certs", "ioloop", "thread")
+
+
 def __dir__() -> list[str]:
-    return exports_only(globals(), "asyncio", "base", "certs", "ioloop", "thread")
+    return exports_only(globals(), *_MODULES)
+
+
+if not TYPE_CHECKING:  # for type checkers, a missing name is a mistake
+    __getattr__ = on_demand(__name__, *_MODULES)

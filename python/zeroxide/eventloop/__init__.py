@@ -4,8 +4,9 @@ Needs tornado. Programs on asyncio use `zeroxide.asyncio`.
 """
 
 import os
+from typing import TYPE_CHECKING
 
-from .._exports import exports_only
+from .._exports import exports_only, on_demand
 from .._optional import needed_by
 
 with needed_by("zeroxide.eventloop", extra="tornado"):
@@ -14,8 +15,15 @@ with needed_by("zeroxide.eventloop", extra="tornado"):
 __all__ = ["IOLoop"]
 
 
+_MODULES = ("future", "zmqstream")
+
+
 def __dir__() -> list[str]:
-    return exports_only(globals(), "future", "zmqstream")
+    return exports_only(globals(), *_MODULES)
+
+
+if not TYPE_CHECKING:  # for type checkers, a missing name is a mistake
+    __getattr__ = on_demand(__name__, *_MODULES)
 
 
 # Modules that only old programs use.

@@ -4,10 +4,19 @@ The name is pyzmq's. It has nothing to do with the durable log of a collector, w
 `zeroxide.pipeline`.
 """
 
-from .._exports import exports_only
+from typing import TYPE_CHECKING
+
+from .._exports import exports_only, on_demand
 
 __all__: list[str] = []
 
 
+_MODULES = ("handlers",)
+
+
 def __dir__() -> list[str]:
-    return exports_only(globals(), "handlers")
+    return exports_only(globals(), *_MODULES)
+
+
+if not TYPE_CHECKING:  # for type checkers, a missing name is a mistake
+    __getattr__ = on_demand(__name__, *_MODULES)

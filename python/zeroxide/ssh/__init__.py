@@ -1,6 +1,8 @@
 """Tunnels to endpoints that an ssh server can reach: see `zeroxide.ssh.tunnel`."""
 
-from .._exports import exports_only
+from typing import TYPE_CHECKING
+
+from .._exports import exports_only, on_demand
 from .tunnel import (
     openssh_tunnel,
     paramiko_tunnel,
@@ -18,5 +20,12 @@ __all__ = [
 ]
 
 
+_MODULES = ("forward", "tunnel")
+
+
 def __dir__() -> list[str]:
-    return exports_only(globals(), "forward", "tunnel")
+    return exports_only(globals(), *_MODULES)
+
+
+if not TYPE_CHECKING:  # for type checkers, a missing name is a mistake
+    __getattr__ = on_demand(__name__, *_MODULES)
