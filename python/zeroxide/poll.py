@@ -214,9 +214,15 @@ def trouble_of(item: "int | HasFileno", events: int) -> _native.Trouble | None:
 
 def select_timeout(timeout: float | None) -> float | None:
     """Returns the timeout of `select`, which has seconds, in ms."""
-    if timeout is not None and not isinstance(timeout, (int, float)):
+    if timeout is None or isinstance(timeout, int):
+        return None if timeout is None else timeout * 1000
+    # `float` would take text.
+    if isinstance(timeout, (str, bytes)) or not hasattr(timeout, "__float__"):
         _checks.refuse_timeout(timeout, "seconds")
-    return None if timeout is None else timeout * 1000
+    seconds = float(timeout)
+    if seconds != seconds:
+        _checks.refuse_timeout(seconds, "seconds")
+    return seconds * 1000
 
 
 def _is_address(given: object) -> bool:

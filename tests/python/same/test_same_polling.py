@@ -1,9 +1,11 @@
 """Pollers, select and zmq_poll."""
 
+import math
 import os
 import socket as system
 import threading
 import time
+from fractions import Fraction
 
 import pytest
 
@@ -224,6 +226,29 @@ def test_select_of_one_in_both_lists(zmq, sockets):
 
 def test_select_of_nothing(zmq):
     assert zmq.select([], [], [], 0) == ([], [], [])
+
+
+class Number:
+    """A number of another library, such as NumPy's."""
+
+    def __float__(self):
+        return 0.001
+
+    def __mul__(self, other):
+        return 0.001 * other
+
+    __rmul__ = __mul__
+
+
+@pytest.mark.parametrize("timeout", [Fraction(1, 1000), True, Number()])
+def test_select_with_other_numbers(zmq, timeout):
+    assert zmq.select([], [], [], timeout) == ([], [], [])
+
+
+@pytest.mark.parametrize("timeout", ["1", b"1", [1], math.nan])
+def test_select_with_no_number(zmq, timeout):
+    with pytest.raises((TypeError, ValueError)):
+        zmq.select([], [], [], timeout)
 
 
 def test_select_of_descriptors(zmq):
