@@ -535,14 +535,16 @@ _instance_lock = threading.RLock()
 def _find(shadow: "Context[Any] | int") -> "Context[Any]":
     if isinstance(shadow, Context):
         return shadow
-    if not isinstance(shadow, int):
+    # A wrapper that passes attributes on has its number.
+    number = getattr(shadow, "underlying", shadow)
+    if not isinstance(number, int):
         raise TypeError(
             "shadow takes a context, or the `underlying` number of one, not"
             f" {_checks.shown(shadow)}"
         )
-    context = _contexts.get(shadow)
+    context = _contexts.get(number)
     if context is None:
-        raise failure(EFAULT, f"there is no context number {shadow}")
+        raise failure(EFAULT, f"there is no context number {number}")
     return context
 
 
@@ -550,14 +552,23 @@ def _terminate_all() -> None:
     contexts = [reference() for reference in _contexts.valuerefs()]
     live = [context for context in contexts if context and not context.closed]
     # All contexts start to linger before the first wait, so that the waits overlap.
-    begun = take_turns([partial(_begin_end, context) for context in live])
+    unclosed: dict[Socket[Any], str] = {}
+    begun = take_turns([partial(_begin_end, context, unclosed) for context in live])
     ended = take_turns(
         [context._terminate_implicitly for context in live], hurried=begun is not None
     )
-    raise_at_end(begun or ended)
+    try:
+        # Where warnings are errors, the first one raises.
+        for socket, text in unclosed.items():
+            warnings.warn(text, ResourceWarning, stacklevel=2, source=socket)
+    finally:
+        raise_at_end(begun or ended)
 
 
-def _begin_end(context: "Context[Any]", _hurried: bool) -> None:
+def _begin_end(context: "Context[Any]", unclosed: dict[Socket[Any], str], _hurried: bool) -> None:
+    for socket in context._open_sockets():
+        # The text of an open socket has its endpoints. Later, `__del__` finds it closed, and does not warn.
+        unclosed[socket] = f"Unclosed socket {socket}"
     context._close_sockets()
     context.shutdown()
 

@@ -614,13 +614,15 @@ _sockets: "weakref.WeakValueDictionary[int, Socket[Any]]" = weakref.WeakValueDic
 def _find(shadow: "Socket[Any] | int") -> "Socket[Any]":
     if isinstance(shadow, Socket):
         return shadow
-    if not isinstance(shadow, int):
+    # A wrapper that passes attributes on has its number.
+    number = getattr(shadow, "underlying", shadow)
+    if not isinstance(number, int):
         raise TypeError(
             f"shadow takes a socket, or the `underlying` number of one, not {_checks.shown(shadow)}"
         )
-    socket = _sockets.get(shadow)
+    socket = _sockets.get(number)
     if socket is None:
-        raise failure(Errno.ENOTSOCK, f"there is no socket number {shadow}")
+        raise failure(Errno.ENOTSOCK, f"there is no socket number {number}")
     return socket
 
 

@@ -23,6 +23,26 @@ def test_everything_left_open(zmq):
     assert (output, errors) == ("done\n", "")
 
 
+@pytest.mark.zeroxide_only
+@pytest.mark.parametrize("warned", ["default", "error"])
+def test_sockets_that_are_left_open_are_named(zmq, warned):
+    script = start_script(
+        zmq.__name__,
+        """
+        context = zmq.Context()
+        context.socket(zmq.PUB).close()
+        first, second = context.socket(zmq.PUSH), context.socket(zmq.SUB)
+        shadow = zmq.Socket.shadow(first)
+        """,
+        first=f"import warnings; warnings.simplefilter({warned!r}, ResourceWarning)",
+    )
+    _, errors = finish_script(script)
+    kinds = ["PUSH", "SUB"] if warned == "default" else ["PUSH"]
+    for kind in kinds:
+        assert errors.count(f"ResourceWarning: Unclosed socket <zmq.Socket(zmq.{kind})") == 1
+    assert errors.count("Unclosed ") == len(kinds)
+
+
 def test_messages_are_still_sent(zmq, sockets):
     pull = sockets.bound(zmq.PULL)
     script = start_script(

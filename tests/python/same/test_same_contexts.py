@@ -131,6 +131,26 @@ def test_shadow(zmq, context):
     context.socket(zmq.PAIR).close()
 
 
+class Wrapper:
+    """Passes the attributes of another object on."""
+
+    def __init__(self, wrapped):
+        self._wrapped = wrapped
+
+    def __getattr__(self, name):
+        return getattr(self._wrapped, name)
+
+
+def test_shadow_of_a_wrapper(zmq, context):
+    wrapper = Wrapper(context)
+    for shadow in (zmq.Context(shadow=wrapper), zmq.Context.shadow(wrapper)):
+        assert shadow.underlying == context.underlying
+    with context.socket(zmq.PUSH) as socket:
+        handle = zmq.Socket.shadow(Wrapper(socket))
+        assert handle.underlying == socket.underlying
+        assert handle.type == zmq.PUSH
+
+
 @pytest.mark.parametrize("way", ["positional", "keyword", "copy", "deepcopy"])
 def test_ways_to_shadow(zmq, context, way):
     shadow = {
