@@ -1,7 +1,7 @@
 """Waiting for many sockets and file descriptors at once."""
 
 from collections.abc import Iterable, Sequence
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from . import _checks, _native
 from ._exports import exports_only
@@ -212,7 +212,7 @@ def trouble_of(item: "int | HasFileno", events: int) -> _native.Trouble | None:
     return _native.trouble_of(fd, bool(events & POLLPRI))
 
 
-def select_timeout(timeout: float | None) -> float | None:
+def select_timeout(timeout: Any) -> float | None:
     """Returns the timeout of `select`, which has seconds, in ms."""
     if timeout is None or isinstance(timeout, int):
         return None if timeout is None else timeout * 1000
