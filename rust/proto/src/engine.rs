@@ -218,6 +218,8 @@ pub struct Engine {
     doubt: Option<bool>,
     /// A ping of the transport is due.
     carrier_ping: bool,
+    /// Bytes were sent since [`handle_held_ping`](Engine::handle_held_ping).
+    has_sent: bool,
     stall: Stall,
     handshake_deadline: Option<Instant>,
     /// When to check whether the connection is idle and has unnecessary memory, and whether bytes have moved since the
@@ -307,6 +309,7 @@ impl Engine {
             watch,
             doubt: None,
             carrier_ping: false,
+            has_sent: false,
             stall: Stall::new(config.stall_ivl),
             handshake_deadline,
             trim_at: None,
@@ -481,6 +484,14 @@ impl Engine {
         std::mem::take(&mut self.carrier_ping)
     }
 
+    /// The transport has not sent the ping yet that [`take_ping`](Engine::take_ping) asked for. If other bytes were sent
+    /// meanwhile, the peer does not have to answer yet. Call this before [`handle_timeout`](Engine::handle_timeout).
+    pub fn handle_held_ping(&mut self, now: Instant) {
+        if std::mem::take(&mut self.has_sent) {
+            self.heartbeat.handle_delay(now);
+        }
+    }
+
     /// The peer has sent something for the transport only, such as the answer to a ping. It counts like bytes for
     /// [`input`](Engine::input), but does not continue a message.
     pub fn handle_sign_of_life(&mut self, now: Instant) {
@@ -567,6 +578,10 @@ impl Engine {
             self.encoder.wipe_sent();
         }
         self.note_moved(count);
+        if self.traffic.holds_ping() {
+            self.note_before_ping(count);
+        }
+        self.has_sent |= count > 0;
         if self.traffic.owes() && self.is_ready() {
             self.send_owed();
         }

@@ -2,11 +2,13 @@
 
 mod wire;
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use wire::curve::{client, server};
 use wire::{Cut, Pair, config, data, frames, message};
 use zeroxide_proto::run::Run;
-use zeroxide_proto::{CloseReason, Event, Frame, FrameKind, Message, ProtocolError, SocketType};
+use zeroxide_proto::{
+    CloseReason, Engine, Event, Frame, FrameKind, Message, ProtocolError, SocketType,
+};
 
 const CUTS: [Cut; 4] = [Cut::Whole, Cut::Every(1), Cut::Every(7), Cut::Random(42)];
 const SECOND: Duration = Duration::from_secs(1);
@@ -338,6 +340,82 @@ fn heartbeats_wait_for_the_end_of_a_message() {
         [[b"first".to_vec(), b"last".to_vec()]]
     );
     assert!(pair.a.engine.is_ready());
+}
+
+#[test]
+fn an_unfinished_message_is_no_silence_of_the_peer() {
+    let mut a = config(SocketType::Pair);
+    a.heartbeat_ivl = Some(SECOND);
+    let mut pair = Pair::ready(a, config(SocketType::Pair), Cut::Whole);
+    let mut part = Frame::from("first");
+    part.set_more(true);
+    pair.a.engine.send(part);
+    pair.run();
+    for _ in 0..3 {
+        pair.advance(SECOND);
+    }
+    assert!(pair.a.engine.is_ready());
+    // From now on there is an answer to wait for.
+    pair.connected = false;
+    pair.a.engine.send(Frame::from("last"));
+    for _ in 0..3 {
+        pair.advance(SECOND);
+    }
+    assert!(!pair.a.engine.is_ready());
+}
+
+/// Sends some bytes of what an engine has to send.
+fn trickle(engine: &mut Engine, count: usize, now: Instant) {
+    let mut slices = Vec::new();
+    let sent = engine.poll_transmit(&mut slices, count).min(count);
+    engine.transmitted(sent, now);
+}
+
+#[test]
+fn a_peer_that_reads_slowly_has_to_answer_once_the_ping_was_sent() {
+    for carrier_pings in [false, true] {
+        for size in [100, 1 << 20] {
+            let mut a = config(SocketType::Pair);
+            a.heartbeat_ivl = Some(SECOND);
+            a.carrier_pings = carrier_pings;
+            let mut pair = Pair::ready(a, config(SocketType::Pair), Cut::Whole);
+            let engine = &mut pair.a.engine;
+            engine.send(Frame::from(vec![0; size]));
+            let mut now = pair.now;
+            let pieces = engine.backlog() / 20;
+            for _ in 0..20 {
+                now += SECOND / 2;
+                if carrier_pings {
+                    engine.handle_held_ping(now);
+                }
+                engine.handle_timeout(now);
+                assert!(engine.is_ready(), "it reads {size} bytes");
+                trickle(engine, pieces, now);
+            }
+            // The rest, with the PING.
+            while engine.has_transmit() {
+                trickle(engine, usize::MAX, now);
+            }
+            for _ in 0..2 {
+                now += SECOND;
+                engine.handle_timeout(now);
+            }
+            assert!(!engine.is_ready(), "it did not answer");
+        }
+    }
+}
+
+#[test]
+fn a_peer_that_reads_nothing_is_silent() {
+    let mut a = config(SocketType::Pair);
+    a.heartbeat_ivl = Some(SECOND);
+    let mut pair = Pair::ready(a, config(SocketType::Pair), Cut::Whole);
+    let engine = &mut pair.a.engine;
+    engine.send(Frame::from(vec![0; 1 << 20]));
+    let now = pair.now;
+    engine.handle_timeout(now + SECOND);
+    engine.handle_timeout(now + 2 * SECOND);
+    assert!(!engine.is_ready());
 }
 
 #[test]

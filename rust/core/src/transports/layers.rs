@@ -106,6 +106,11 @@ pub(crate) trait Layer: fmt::Debug + Send {
     /// Sends such a ping, unless the peer does not read.
     fn ping(&mut self) {}
 
+    /// Whether a ping waits to be sent.
+    fn owes_ping(&self) -> bool {
+        false
+    }
+
     /// Whether the peer has sent something for this layer only since the last call or the last bytes for above.
     fn take_sign_of_life(&mut self) -> bool {
         false
@@ -189,6 +194,11 @@ impl Layers {
     /// Whether the layer next to ZMTP has pings of its own.
     pub(super) fn have_pings(&self) -> bool {
         self.stack.last().is_some_and(|layer| layer.has_pings())
+    }
+
+    /// See [`Layer::owes_ping`].
+    pub(super) fn owe_ping(&self) -> bool {
+        self.stack.last().is_some_and(|layer| layer.owes_ping())
     }
 
     /// See [`Layer::ping`].

@@ -198,6 +198,11 @@ impl Stream {
             .is_some_and(|layers| layers.have_pings())
     }
 
+    /// Whether such a ping waits to be sent.
+    pub(crate) fn owes_ping(&self) -> bool {
+        self.layers.as_ref().is_some_and(|layers| layers.owe_ping())
+    }
+
     /// Sends a ping of a layer, once there is room.
     pub(crate) fn ping(&mut self) {
         if let Some(layers) = &mut self.layers {

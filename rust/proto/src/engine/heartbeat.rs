@@ -21,7 +21,7 @@ pub(super) struct Heartbeat {
     patience: Duration,
     /// Fires every interval, with or without traffic: send a PING.
     ping: Option<Instant>,
-    /// Armed by a PING of ours; any input disarms it. When it fires, the peer is gone.
+    /// Armed by a PING of ours, and anew while that waits to be sent; any input disarms it. When it fires, the peer is gone.
     timeout: Option<Instant>,
     /// Armed by a PING of the peer with a time to live; any input disarms it. When it fires, the peer is gone.
     ttl: Option<(Instant, Duration)>,
@@ -54,6 +54,13 @@ impl Heartbeat {
     pub(super) fn handle_input(&mut self) {
         self.timeout = None;
         self.ttl = None;
+    }
+
+    /// Our PING has not been sent yet, but other bytes have, or we cannot send it: the peer does not have to answer yet.
+    pub(super) fn handle_delay(&mut self, now: Instant) {
+        if self.timeout.is_some() {
+            self.timeout = now.checked_add(self.patience);
+        }
     }
 
     /// Received a PING with this time to live, in tenths of a second.

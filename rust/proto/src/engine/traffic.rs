@@ -27,6 +27,8 @@ pub(super) struct Traffic {
     upstream_subscribes: bool,
     /// A PING to send as soon as possible.
     owed_ping: bool,
+    /// The number of bytes to send up to the end of the last PING; 0 once it was sent.
+    before_ping: usize,
     /// The context of the last PING that is not answered. One is sufficient: a peer that sends more without reading the
     /// answers gains nothing from them, and must not make us store them.
     owed_pong: Option<Frame>,
@@ -68,6 +70,7 @@ impl Traffic {
             upstream_more: false,
             upstream_subscribes: false,
             owed_ping: false,
+            before_ping: 0,
             owed_pong: None,
         }
     }
@@ -85,6 +88,12 @@ impl Traffic {
     #[inline]
     pub(super) fn is_opened(&self) -> bool {
         self.opened.in_message()
+    }
+
+    /// Whether a PING of ours has not been sent to its last byte.
+    #[inline]
+    pub(super) fn holds_ping(&self) -> bool {
+        self.owed_ping || self.before_ping > 0
     }
 
     /// Whether a heartbeat waits to be sent.
@@ -228,6 +237,10 @@ impl Engine {
     }
 
     pub(super) fn handle_heartbeat(&mut self) {
+        if self.traffic.owed_ping && self.encoder.backlog() == 0 {
+            // The application has not finished a message, and no command may be within one.
+            self.heartbeat.handle_delay(self.now);
+        }
         match self.heartbeat.handle_timeout(self.now, self.dry) {
             Beat::Rest => {}
             Beat::Ping => self.ping(),
@@ -260,6 +273,15 @@ impl Engine {
         self.send_owed();
     }
 
+    /// Bytes were sent while a PING of ours waited.
+    #[cold]
+    pub(super) fn note_before_ping(&mut self, count: usize) {
+        self.traffic.before_ping = self.traffic.before_ping.saturating_sub(count);
+        if count > 0 {
+            self.heartbeat.handle_delay(self.now);
+        }
+    }
+
     /// Sends heartbeats, unless a message is incomplete or the peer does not read.
     pub(super) fn send_owed(&mut self) {
         if self.encoder.in_message() || self.encoder.backlog() >= self.config.out_batch {
@@ -272,6 +294,7 @@ impl Engine {
             let tenths = self.config.heartbeat_ttl.as_millis() / 100;
             let ttl = u16::try_from(tenths).unwrap_or(u16::MAX);
             self.send_command(command::PING, Frame::from(&ttl.to_be_bytes()));
+            self.traffic.before_ping = self.encoder.backlog();
         }
     }
 

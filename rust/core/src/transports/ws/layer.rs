@@ -206,6 +206,10 @@ impl Layer for WsLayer {
         }
     }
 
+    fn owes_ping(&self) -> bool {
+        self.outlet.owes_ping()
+    }
+
     fn take_sign_of_life(&mut self) -> bool {
         std::mem::take(&mut self.is_alive)
     }

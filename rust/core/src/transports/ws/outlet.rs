@@ -132,6 +132,11 @@ impl Outlet {
         self.settle();
     }
 
+    /// Whether a ping has not been sent yet.
+    pub(super) fn owes_ping(&self) -> bool {
+        self.owes_ping
+    }
+
     /// Answers a ping.
     pub(super) fn pong(&mut self, payload: Vec<u8>) {
         self.owed_pong = Some(payload);
