@@ -142,7 +142,11 @@ def test_a_greenlet_polls_beside_closed_sockets_of_python(zmq):
         with context.socket(zmq.PUSH) as push:
             push.connect("inproc://closed-beside-python")
             items = [(one, zmq.POLLIN), (-1, zmq.POLLIN), (pull, zmq.POLLIN)]
-            assert green.zmq_poll(items, 0) == []
+            assert green.zmq_poll(items, 0) == green.zmq_poll(items, 1) == []
+            assert green.zmq_poll(items[:2], 1) == []
+            with pytest.raises(zmq.ZMQError) as caught:
+                green.zmq_poll(items[:2], -1)
+            assert caught.value.errno == zmq.ENOTSOCK
             push.send(b"x")
             assert green.zmq_poll(items, 20_000) == [(pull, zmq.POLLIN)]
             assert green.select([one, pull], [one], [-1], 20) == ([pull], [], [])

@@ -61,7 +61,7 @@ class _Watch:
             if isinstance(item, _native.Socket):
                 self._join(item)
                 continue
-            fd = item if isinstance(item, int) else item.fileno()
+            fd = _fd(item)
             mask = (1 if events & POLLIN else 0) | (2 if events & POLLOUT else 0)
             trouble = trouble_of(fd, events)
             if trouble is not None:
@@ -128,7 +128,7 @@ def zmq_poll(sockets: Sequence[tuple[_P, int]], timeout: float = -1) -> list[tup
         found = _zmq_poll(sockets, 0)
         if found:
             return found
-    there = [(item, events) for item, events in sockets if not _is_closed(item)]
+    there = [(item, events) for item, events in sockets if not _is_closed(item) and _fd(item) >= 0]
     if not there and timeout < 0:
         # It raises the right error.
         return _zmq_poll(sockets, -1)
@@ -145,6 +145,14 @@ def zmq_poll(sockets: Sequence[tuple[_P, int]], timeout: float = -1) -> list[tup
 
 def _is_closed(item: Any) -> bool:
     return isinstance(item, _native.Socket) and item.closed
+
+
+def _fd(item: Any) -> int:
+    """The descriptor to watch: negative for a closed socket of Python, 0 for one of this package."""
+    if isinstance(item, _native.Socket):
+        return 0
+    fd: int = item if isinstance(item, int) else item.fileno()
+    return fd
 
 
 def select(

@@ -51,6 +51,8 @@ impl Session {
             }
             Ok(Targets::Resolve(job)) => {
                 state.enter(Step::LookUp, Link::Resolving);
+                // The answer to a lookup that was given up may have come since.
+                state.resolved = None;
                 let (me, waiting) = (self.me.clone(), self.me.clone());
                 let is_waiting = move || waiting.strong_count() > 0;
                 let submitted = self

@@ -3,7 +3,7 @@
 use std::io;
 use std::net::IpAddr;
 use std::os::fd::{AsFd, BorrowedFd};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use socket2::Socket;
 use zeroxide_proto::message::Message;
@@ -21,6 +21,8 @@ use crate::transports::worker::{IoWork, Next};
 
 /// The number of batches that are received before other sockets of the thread have their turn.
 const TURN: usize = 16;
+/// The time until datagrams are received again after the system has refused that twice in a row.
+const BACK_OFF: Duration = Duration::from_millis(10);
 /// The size of the largest datagram, unless MULTICAST_MAXTPDU is above it: an Ethernet with large frames.
 const DATAGRAM: usize = 9216;
 /// The least size of the packets that wait for others.
@@ -85,6 +87,7 @@ impl Receiving {
     }
 
     fn input(&mut self, now: Instant, counters: &mut Counters) -> Progress {
+        let mut failures = 0;
         for _ in 0..TURN {
             if !self.deliver(counters) {
                 return Progress::Done;
@@ -106,13 +109,15 @@ impl Receiving {
                 return Progress::At(at);
             }
             match self.inbox.fill(self.socket.as_fd()) {
-                Ok(_) => {}
+                Ok(_) => failures = 0,
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                     // Requests follow what has arrived, so that no packet is requested that is here already.
                     return self.handle_timeout(now, counters);
                 }
                 // The error of a datagram that was sent before.
-                Err(_) => {}
+                Err(_) if failures == 0 => failures = 1,
+                // A socket has one such error. This one would stay, and take the whole core.
+                Err(_) => return Progress::At(now + BACK_OFF),
             }
         }
         Progress::More

@@ -89,12 +89,18 @@ impl Sending {
 
     /// Processes what receivers request. Returns true if there may be more.
     fn input(&mut self) -> bool {
+        let mut failures = 0;
         for _ in 0..TURN {
             match self.inbox.fill(self.socket.as_fd()) {
-                Ok(_) => {}
+                Ok(_) => failures = 0,
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return false,
                 // The error of a datagram that was sent before.
-                Err(_) => continue,
+                Err(_) if failures == 0 => {
+                    failures = 1;
+                    continue;
+                }
+                // A socket has one such error. This one would stay, and take the whole core: the next request is the next try.
+                Err(_) => return false,
             }
             while let Some(incoming) = self.inbox.next() {
                 let packet = self.place.packet(incoming.bytes);
