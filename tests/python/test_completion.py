@@ -66,7 +66,7 @@ def test_a_context_offers_its_options_in_lower_case(context):
     assert [name for name in names if not name.islower()] == []
 
 
-@pytest.mark.parametrize("package", ["auth", "eventloop", "log", "ssh", "utils"])
+@pytest.mark.parametrize("package", ["auth", "eventloop", "log", "spark", "ssh", "utils"])
 def test_a_package_has_what_it_offers(package):
     # In a new process, where nothing has imported its modules yet.
     text = (
@@ -74,8 +74,9 @@ def test_a_package_has_what_it_offers(package):
         "print([name for name in dir(package) if not hasattr(package, name)])\n"
         "print(hasattr(package, 'no_such_name'))"
     )
-    if package == "eventloop":
-        pytest.importorskip("tornado")
+    for needs, other in (("eventloop", "tornado"), ("spark", "pyspark")):
+        if package == needs:
+            pytest.importorskip(other)
     command = [sys.executable, "-W", "ignore", "-c", text]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     assert done.stdout.split("\n") == ["[]", "False", ""]

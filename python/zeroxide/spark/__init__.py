@@ -17,7 +17,7 @@ from collections.abc import Mapping
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
-from .._exports import exports_only
+from .._exports import exports_only, on_demand
 from ._java import JavaNotFound, ensure_java
 from ._rpc import RpcError, RpcTimeout, Service, rpc, serve
 
@@ -37,8 +37,15 @@ __all__ = [
 ]
 
 
+_MODULES = ("log_options", "metrics", "options", "pack", "source")
+
+
 def __dir__() -> list[str]:
-    return exports_only(globals(), "log_options", "metrics", "options", "pack", "source")
+    return exports_only(globals(), *_MODULES)
+
+
+if not TYPE_CHECKING:  # for type checkers, a missing name is a mistake
+    __getattr__ = on_demand(__name__, *_MODULES)
 
 
 # In tracebacks, pickles and `help()`, too.
