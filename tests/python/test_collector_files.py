@@ -293,6 +293,22 @@ def test_an_archive_keeps_its_list_of_openings_if_that_of_the_log_is_damaged(tmp
         assert log.info().generations == known
 
 
+def test_an_archive_keeps_older_openings_that_the_log_has_forgotten(tmp_path):
+    from zeroxide.pipeline import Collector, FilesLog, archive_segments
+
+    _make_log(tmp_path / "log")
+    archive_segments(tmp_path / "log", subtree(tmp_path), "archive", all_segments=True)
+    with FilesLog(tmp_path / "archive") as log:
+        known = log.info().generations
+        next(flips(tmp_path / "log" / "generations"))
+        with Collector(tmp_path / "log") as collector:
+            collector.append(rows(10))
+        archive_segments(tmp_path / "log", subtree(tmp_path), "archive", all_segments=True)
+        with FilesLog(tmp_path / "log") as own:
+            assert own.info().generations[0] not in known
+            assert log.info().generations == known + own.info().generations
+
+
 @pytest.mark.parametrize("name", ["durable", "generations"])
 def test_a_file_that_cannot_be_read_is_not_missing(folder, name):
     """Without it, rows that are not on the disk would count, or other rows as those that were read."""

@@ -20,7 +20,7 @@ from urllib.parse import unquote
 from .._optional import needed_by
 from ._errors import CollectorError
 from ._files import FilesLog, open_address
-from ._marks import GENERATIONS
+from ._marks import GENERATIONS, generations, generations_text
 from ._renamed import renamed
 from ._segments import INDEX, SEGMENT, Segment
 
@@ -84,7 +84,7 @@ def archive_segments(
             _check_same_log(own, filesystem, path)
         # A damaged list does not replace a good one.
         if own._generations():
-            _copy_generations(directory, filesystem, path)
+            _copy_generations(own._generations(), filesystem, path)
         if all_segments and sizes:
             _leave_out_what_is_not_durable(own, sizes)
     copied = []
@@ -188,20 +188,22 @@ def _check_same_log(own: FilesLog, filesystem: "FileSystem", path: str) -> None:
 
 
 def _copy_generations(
-    directory: str | os.PathLike[str], filesystem: "FileSystem", path: str
+    own: tuple[tuple[int, str], ...], filesystem: "FileSystem", path: str
 ) -> None:
-    """Copies the file that records which opening wrote which rows, before the rows themselves."""
-    try:
-        with open(os.path.join(directory, GENERATIONS), "rb") as file:
-            own = file.read()
-    except FileNotFoundError:
-        return
+    """Copies the list of which opening wrote which rows, before the rows themselves.
+
+    The archive keeps older openings, which the log may have forgotten.
+    """
     target = f"{path}/{GENERATIONS}"
-    with contextlib.suppress(OSError), filesystem.open_input_stream(target) as kept:
-        if kept.read() == own:
-            return
+    kept = b""
+    with contextlib.suppress(OSError), filesystem.open_input_stream(target) as file:
+        kept = file.read()
+    older = tuple(entry for entry in generations(kept) if entry[0] < own[0][0])
+    text = generations_text(older + own)
+    if kept == text:
+        return
     with filesystem.open_output_stream(target + ".part") as output:
-        output.write(own)
+        output.write(text)
     _sync_file(filesystem, target + ".part")
     filesystem.move(target + ".part", target)
 

@@ -4,7 +4,7 @@ from functools import lru_cache
 
 from ._segments import OFFSET_MAX
 
-__all__ = ["DURABLE", "GENERATIONS", "durable_offset", "generations"]
+__all__ = ["DURABLE", "GENERATIONS", "durable_offset", "generations", "generations_text"]
 
 DURABLE = "durable"
 GENERATIONS = "generations"
@@ -47,3 +47,9 @@ def generations(text: bytes) -> tuple[tuple[int, str], ...]:
         return ()
     split = [line.split() for line in lines.decode("ascii").splitlines()]
     return tuple((int(first), id) for first, id in split)
+
+
+def generations_text(openings: tuple[tuple[int, str], ...]) -> bytes:
+    """The contents of the file `generations` for these openings of a log."""
+    lines = "".join(f"{first} {id}\n" for first, id in openings).encode("ascii")
+    return b"%s%08x\n" % (lines, _crc32c(lines))

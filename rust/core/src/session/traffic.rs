@@ -14,6 +14,7 @@ use super::refusal::ends_message;
 use super::sides::{Inlet, InletEvent, Outlet, OutletEvent, Phase, PhaseEvent};
 use super::{Connection, Link, Session, State, pipe_pair};
 use crate::budget::{Holder, Ruling, Share};
+use crate::connecter::Connecter;
 use crate::monitor::{EventKind, announced};
 use crate::pace::{FLUSH_RUN, SLICES_MAX, WRITE_BUDGET, WRITE_MAX};
 use crate::patterns::{DropReason, Side};
@@ -145,7 +146,9 @@ impl Session {
                 && up.is_over(self.options.is_raw())
             {
                 // The peer is gone, but its messages wait for room.
-                let returns = state.connecter.is_some() && self.options.keeps_pipes();
+                let connects = |connecter: &Connecter| !connecter.has_stopped();
+                let returns =
+                    state.connecter.as_ref().is_some_and(connects) && self.options.keeps_pipes();
                 pipe.announce_hang_up(returns);
             }
         }

@@ -5,7 +5,7 @@
 //! ```
 //!
 //! Records are appended, and the last one of a name counts. A record is not synced, because the serving thread would
-//! have to wait for the sync. A power cut may therefore free the most recent names for the next client that uses them.
+//! have to wait for the sync, as it does when the file is rewritten. A power cut may therefore free the most recent names for the next client that uses them.
 //! A name that changes hands gets another record, so the file is rewritten when most records do not count any more.
 //! An incomplete record at the end is cut off. Earlier damage is skipped and reported, and stays in the file, which is not
 //! rewritten then.
@@ -33,6 +33,9 @@ const RECORDS_PER_NAME: usize = 4;
 /// The number of records below which the file is not worth rewriting.
 const RECORDS_MIN: usize = 1024;
 
+/// The word of a note for bytes that are no record.
+const DAMAGED: &str = "are damaged";
+
 /// The maximum length of a name and of a key.
 const TEXT_MAX: usize = 255;
 
@@ -50,6 +53,8 @@ pub(super) struct Owners {
     pub notes: Vec<String>,
     /// The position of the next record.
     length: u64,
+    /// Whether there are bytes in the file that are no record.
+    is_damaged: bool,
     /// The number of records in the file.
     records: usize,
     /// The number of records from which on to rewrite the file.
@@ -85,6 +90,7 @@ impl Owners {
             place: Place::of(dir)?,
             notes: Vec::new(),
             length: bytes.len() as u64,
+            is_damaged: false,
             records: 0,
             rewrite_at: RECORDS_MIN,
             by_name: HashMap::new(),
@@ -101,13 +107,13 @@ impl Owners {
             let at = bytes.len() - left.len();
             let next = (1..left.len()).find(|skip| parse(&left[*skip..]).is_some());
             let (skipped, what) = match next {
-                Some(skipped) => (skipped, "are damaged"),
+                Some(skipped) => (skipped, DAMAGED),
                 None if is_cut_off(left) => {
                     owners.length = at as u64;
                     owners.file.set_len(owners.length)?;
                     (left.len(), "were half a record, and are gone")
                 }
-                None if left.len() <= RECORD_MAX => (left.len(), "are damaged"),
+                None if left.len() <= RECORD_MAX => (left.len(), DAMAGED),
                 None => {
                     return Err(io::Error::new(
                         io::ErrorKind::InvalidData,
@@ -119,6 +125,7 @@ impl Owners {
                     ));
                 }
             };
+            owners.is_damaged |= what == DAMAGED;
             owners.notes.push(format!(
                 "{}: {skipped} bytes at {at} {what}: the owners of their names are unknown, and each name belongs to the first key that uses it",
                 path.display()
@@ -146,11 +153,12 @@ impl Owners {
         self.records += 1;
         self.note(name, key);
         let most = RECORDS_PER_NAME * self.by_name.len();
-        if self.records >= self.rewrite_at.max(most) && self.notes.is_empty() {
+        if self.records >= self.rewrite_at.max(most) && !self.is_damaged {
+            let before = self.records;
             // If this fails, the file only stays longer. As each attempt takes time, the next one comes late.
             self.rewrite_at = match self.rewrite() {
                 Ok(()) => RECORDS_MIN,
-                Err(_) => 2 * self.records,
+                Err(_) => 2 * before,
             };
         }
         Ok(Take::Theirs)
@@ -281,6 +289,25 @@ mod tests {
             }
         }
         assert!(!dir.path().join(NEW_NAME).exists());
+    }
+
+    #[test]
+    fn a_damaged_file_stays_for_its_user_to_repair() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut owners = Owners::open(dir.path()).unwrap();
+        owners.take("a", "A", false).unwrap();
+        owners.take("b", "B", false).unwrap();
+        let path = dir.path().join(NAME);
+        let mut damaged = fs::read(&path).unwrap();
+        damaged[9] ^= 1;
+        fs::write(&path, &damaged).unwrap();
+        let mut owners = Owners::open(dir.path()).unwrap();
+        // The collector reports them.
+        owners.notes.clear();
+        for round in 0..2 * RECORDS_MIN {
+            owners.take("b", ["A", "B"][round % 2], true).unwrap();
+        }
+        assert!(fs::read(&path).unwrap().starts_with(&damaged));
     }
 
     #[test]

@@ -145,6 +145,8 @@ impl Stage {
         now: Instant,
     ) -> Result<(), Refusal> {
         let size = format::RECORD as u64 + rows.len() as u64;
+        // First, because it makes room.
+        self.leave_broken(of)?;
         if self.bytes + size > self.most {
             let text = format!(
                 "{} bytes are staged already, the most that this collector keeps unpublished (max_staged_bytes): publish or abort some",
@@ -162,7 +164,6 @@ impl Stage {
         }
         let length = u32::try_from(rows.len())
             .map_err(|_| Refusal::new(Code::TooBig, u32::MAX.into(), "a part of 4 GiB"))?;
-        self.leave_broken(of)?;
         if !self.batches.contains_key(of) {
             if self.batches.len() >= BATCHES {
                 let text = format!("{BATCHES} batches are staged already: publish or abort some");
@@ -200,7 +201,12 @@ impl Stage {
     /// After a failed sync, continues behind what is on disk. The system reports a failure only once, and takes the data for
     /// written, so that data is removed. What replaces it is written by the next sync.
     fn leave_broken(&mut self, of: &BatchOf) -> Result<(), Refusal> {
-        let Some(staged) = self.batches.get_mut(of).filter(|staged| staged.is_broken) else {
+        if !self.batches.get(of).is_some_and(|staged| staged.is_broken) {
+            return Ok(());
+        }
+        // The file may have moved, and another collector may write to it.
+        self.check_place()?;
+        let Some(staged) = self.batches.get_mut(of) else {
             return Ok(());
         };
         if staged.synced == 0 {

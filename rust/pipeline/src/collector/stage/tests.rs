@@ -481,6 +481,25 @@ fn break_file(stage: &mut Stage, of: &BatchOf) -> Arc<File> {
 }
 
 #[test]
+fn parts_that_a_failed_sync_has_lost_take_no_room() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut stage = Stage::open(dir.path(), 4096).unwrap();
+    let of = of("q", 1);
+    let rows = [7; 1500];
+    let write = |stage: &mut Stage, partition| {
+        stage.write(&of, (attempt(partition, 1), 0), &rows, Instant::now())
+    };
+    write(&mut stage, 0).unwrap();
+    stage.sync(&of).unwrap();
+    let file = break_file(&mut stage, &of);
+    write(&mut stage, 1).unwrap();
+    assert!(stage.sync(&of).is_err());
+    stage.batches.get_mut(&of).unwrap().file = file;
+    write(&mut stage, 2).unwrap();
+    assert_eq!(write(&mut stage, 3).unwrap_err().code, Code::TooMany);
+}
+
+#[test]
 fn a_batch_can_be_staged_after_a_sync_of_it_has_failed() {
     for acknowledged in [true, false] {
         let dir = tempfile::tempdir().unwrap();
