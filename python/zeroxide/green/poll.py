@@ -12,7 +12,7 @@ from .. import _checks, _native
 from .._exports import exports_only
 from .._typing import HasFileno, PolledT
 from ..constants import ENOTSOCK, POLLERR, POLLIN, POLLOUT
-from ..error import ZMQError, strerror
+from ..error import failure
 from ..poll import Poller, select_timeout, to_select, trouble_of
 from ..poll import zmq_poll as _zmq_poll
 from .waiting import Waiting
@@ -136,7 +136,7 @@ def zmq_poll(sockets: Sequence[tuple[_P, int]], timeout: float = -1) -> list[tup
     def look() -> list[tuple[_P, int]]:
         found = _zmq_poll(there, 0)
         if not found and any(_is_closed(item) for item, _ in there):
-            raise ZMQError(ENOTSOCK, f"{strerror(ENOTSOCK)}: this socket is closed")
+            raise failure(ENOTSOCK, "this socket is closed")
         return found
 
     with _Watch(there) as event:
