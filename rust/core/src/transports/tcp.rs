@@ -176,14 +176,8 @@ impl Listen for TcpListener {
 
 /// Creates a socket that listens at the address.
 fn bound(address: &Address, options: &Options, protocol: Protocol) -> Result<Socket> {
-    let mut failure = None;
-    for local in address::local_addresses(address, options)? {
-        match listen_at(local, options, protocol) {
-            Ok(socket) => return Ok(socket),
-            Err(error) => failure = Some(error),
-        }
-    }
-    Err(failure.unwrap_or_else(|| Error::new(ErrorKind::NoDevice)))
+    let addresses = address::local_addresses(address, options)?;
+    address::bind_first(addresses, |local| listen_at(local, options, protocol))
 }
 
 fn listen_at(local: SocketAddr, options: &Options, protocol: Protocol) -> Result<Socket> {

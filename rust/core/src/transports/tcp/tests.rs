@@ -154,6 +154,23 @@ fn a_failed_bind_gives_the_reason() {
 }
 
 #[test]
+fn all_addresses_are_not_bound_if_another_program_has_those_of_ipv6() {
+    let mut options = options();
+    options.ipv6 = true;
+    let other = Socket::new(Domain::IPV6, Type::STREAM, None).unwrap();
+    other.set_only_v6(true).unwrap();
+    other
+        .bind(&SocketAddr::from((std::net::Ipv6Addr::UNSPECIFIED, 0)).into())
+        .unwrap();
+    other.listen(1).unwrap();
+    let port = other.local_addr().unwrap().as_socket().unwrap().port();
+    let failure = listen(&format!("*:{port}"), &options)
+        .map(|_| ())
+        .unwrap_err();
+    assert_eq!(failure.kind(), ErrorKind::AddressInUse);
+}
+
+#[test]
 fn an_address_is_free_again_while_old_connections_linger() {
     let options = options();
     let listener = listen("127.0.0.1:0", &options).unwrap();

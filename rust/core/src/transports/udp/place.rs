@@ -61,14 +61,8 @@ pub(super) fn endpoint(text: &str, socket: &Socket) -> Result<String> {
 /// A socket that is bound to the address, and a member of its group, if it is one. May block to resolve a local host name.
 pub(super) fn bound(text: &str, options: &Options) -> Result<(Socket, Option<Rejoin>)> {
     let place = parse(text, true)?;
-    let mut failure = None;
-    for local in address::local_addresses(&place.address, options)? {
-        match bind_to(local, &place, options) {
-            Ok(bound) => return Ok(bound),
-            Err(error) => failure = Some(error),
-        }
-    }
-    Err(failure.unwrap_or_else(|| Error::new(ErrorKind::NoDevice)))
+    let addresses = address::local_addresses(&place.address, options)?;
+    address::bind_first(addresses, |local| bind_to(local, &place, options))
 }
 
 fn bind_to(

@@ -1,8 +1,9 @@
 use std::net::SocketAddr;
 
-use socket2::Socket;
+use socket2::{Domain, Socket, Type};
 
 use super::*;
+use crate::error::ErrorKind;
 use crate::options::{ContextOptions, Options};
 
 fn options() -> Options {
@@ -60,6 +61,19 @@ fn a_bound_endpoint_names_what_to_connect_to() {
         let (_, target, _) = open(address, &options(), 100);
         assert_ne!(target.port(), 0);
     }
+}
+
+#[test]
+fn all_addresses_are_not_bound_if_another_program_has_those_of_ipv6() {
+    let other = Socket::new(Domain::IPV6, Type::DGRAM, None).unwrap();
+    other.set_only_v6(true).unwrap();
+    let any = SocketAddr::from((std::net::Ipv6Addr::UNSPECIFIED, 0));
+    other.bind(&any.into()).unwrap();
+    let port = other.local_addr().unwrap().as_socket().unwrap().port();
+    let failure = place::bound(&format!("*:{port}"), &options())
+        .map(|_| ())
+        .unwrap_err();
+    assert_eq!(failure.kind(), ErrorKind::AddressInUse);
 }
 
 #[test]
