@@ -10,6 +10,7 @@ use common::raw::{self, COMMAND};
 use common::{
     IpcName, Monitor, SocketExt, Watchdog, free_tcp_endpoint, rounds, socket, tcp_pair, until,
 };
+use socket2::{Domain, SockAddr, Type};
 use zeroxide::{Context, DropReason, EventKind, Socket, SocketType, ids};
 
 use SocketType::{Dealer, Pub, Pull, Push, Sub, Xpub};
@@ -220,6 +221,38 @@ fn a_refused_connection_can_be_the_last() {
     let (dealer, monitor) = stopping(&context, 1);
     dealer.connect(&endpoint).unwrap();
     until_over(&dealer, &monitor, &endpoint, EventKind::Closed);
+}
+
+#[test]
+fn a_full_backlog_is_no_refusal() {
+    let _watchdog = Watchdog::new("a_full_backlog_is_no_refusal");
+    let context = Context::new();
+    let name = IpcName::new();
+    let endpoint = name.endpoint();
+    let address = SockAddr::unix(endpoint.strip_prefix("ipc://").unwrap()).unwrap();
+    let stream = || {
+        let stream = socket2::Socket::new(Domain::UNIX, Type::STREAM, None).unwrap();
+        stream.set_nonblocking(true).unwrap();
+        stream
+    };
+    let listener = stream();
+    listener.bind(&address).unwrap();
+    listener.listen(0).unwrap();
+    let mut crowd = Vec::new();
+    loop {
+        let peer = stream();
+        if peer.connect(&address).is_err() {
+            break;
+        }
+        crowd.push(peer);
+    }
+    let (dealer, monitor) = stopping(&context, 1);
+    dealer.connect(&endpoint).unwrap();
+    monitor.wait_for(EventKind::Closed);
+    for _ in crowd {
+        listener.accept().unwrap();
+    }
+    monitor.wait_for(EventKind::Connected);
 }
 
 #[test]

@@ -227,26 +227,34 @@ fn a_wrong_answer_of_a_proxy_is_a_failed_attempt_and_is_retried() {
     let context = Context::new();
     let errno = |kind: ErrorKind| kind.errno() as u32;
     let refused = errno(ErrorKind::ConnectionRefused);
+    let reset = errno(ErrorKind::Os(104));
+    let unreachable = errno(ErrorKind::HostUnreachable);
     let garbage = errno(ErrorKind::Os(71));
     for (manners, value) in [
-        (Manners::Refuse(1), refused),
+        (Manners::Refuse(1), unreachable),
         (Manners::Refuse(2), errno(ErrorKind::Access)),
-        (Manners::Refuse(4), errno(ErrorKind::HostUnreachable)),
+        (Manners::Refuse(4), unreachable),
         (Manners::Refuse(5), refused),
+        (Manners::Refuse(7), unreachable),
+        (Manners::Refuse(99), unreachable),
         (
             Manners::Say(b"HTTP/1.1 400 Bad Request\r\n\r\n", false),
             garbage,
         ),
         (Manners::Say(b"\x05\x09", false), garbage),
         (Manners::Say(b"\x05\x00\x05\x00\x00\x07", false), garbage),
-        (Manners::Say(b"", true), refused),
-        (Manners::Say(b"\x05", true), refused),
+        (Manners::Say(b"", true), reset),
+        (Manners::Say(b"\x05", true), reset),
         (
             Manners::Say(b"\x05\x00\x05\x00\x00\x03\xffhalf", true),
-            refused,
+            reset,
         ),
     ] {
         let (_pull, push, _) = through(&context, manners);
+        if value != refused {
+            // It stops for a refusal of the peer only.
+            push.int(ids::RECONNECT_STOP, 1);
+        }
         let monitor = Monitor::of(&context, &push);
         push.connect("tcp://collector.example:5555").unwrap();
         for _ in 0..2 {

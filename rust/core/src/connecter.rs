@@ -9,8 +9,10 @@ use std::time::{Duration, Instant};
 
 use self::attempt::Attempt;
 pub(crate) use self::attempt::AttemptEvent;
+use crate::error::{Error, ErrorKind};
 use crate::options::Options;
 use crate::reactor::Turn;
+use crate::sys::errno;
 use crate::transports::{ByteTransport, Target};
 
 /// See the module text.
@@ -18,11 +20,23 @@ pub(crate) struct Connecter {
     pub(crate) transport: &'static dyn ByteTransport,
     pub(crate) address: String,
     targets: VecDeque<Target>,
+    failures: Failures,
     attempt: Attempt<Turn>,
     backoff: Backoff,
     /// The bits of RECONNECT_STOP.
     stop: i32,
     stopped: bool,
+}
+
+/// How the addresses failed that this round has tried.
+#[derive(Default)]
+struct Failures {
+    /// No socket listens at one of them.
+    refused: bool,
+    /// The handshake of a layer failed at one of them.
+    handshake: bool,
+    /// A socket may listen at one of them, although the attempt failed.
+    unclear: bool,
 }
 
 /// An event after which RECONNECT_STOP may end all attempts. The values are its bits.
@@ -49,6 +63,7 @@ impl Connecter {
             transport,
             address: address.to_owned(),
             targets: VecDeque::new(),
+            failures: Failures::default(),
             attempt: Attempt::None,
             backoff,
             stop: options.reconnect_stop,
@@ -56,9 +71,42 @@ impl Connecter {
         }
     }
 
-    /// Records a setback. If RECONNECT_STOP names it, the current round is the last.
+    /// Records an event that ended the round. If RECONNECT_STOP names it, there is no further round.
     pub(crate) fn suffer(&mut self, setback: Setback) {
         self.stopped |= self.stop & setback as i32 != 0;
+    }
+
+    /// Records that the attempt at one address of this round failed.
+    pub(crate) fn attempt_failed(&mut self, error: &Error) {
+        match error.kind() {
+            ErrorKind::ConnectionRefused => self.failures.refused = true,
+            // This machine has no way to the address. Many names have an address of IPv6 and many machines do not use it.
+            ErrorKind::AddressNotAvailable
+            | ErrorKind::NoProtocol
+            | ErrorKind::Os(errno::NETWORK_UNREACHABLE) => {}
+            _ => self.failures.unclear = true,
+        }
+    }
+
+    /// Records that a layer could not complete its handshake with the peer at one address of this round.
+    pub(crate) fn handshake_failed(&mut self) {
+        self.failures.handshake = true;
+    }
+
+    /// Records that no address of this round is left. RECONNECT_STOP applies only now, because another address might have
+    /// answered.
+    pub(crate) fn end_round(&mut self) {
+        let Failures {
+            refused,
+            handshake,
+            unclear,
+        } = mem::take(&mut self.failures);
+        if refused && !unclear {
+            self.suffer(Setback::Refused);
+        }
+        if handshake {
+            self.suffer(Setback::Handshake);
+        }
     }
 
     /// The turn that the next or the current attempt has asked for.
@@ -92,6 +140,7 @@ impl Connecter {
     /// Sets the addresses of this round.
     pub(crate) fn set_targets(&mut self, targets: Vec<Target>) {
         self.targets = targets.into();
+        self.failures = Failures::default();
     }
 
     /// Removes and returns the next address of this round.
@@ -172,9 +221,64 @@ impl Backoff {
 
 #[cfg(test)]
 mod tests {
+    use zeroxide_proto::socket_type::SocketType;
+
     use super::*;
+    use crate::options::ContextOptions;
+    use crate::transports;
 
     const MS: Duration = Duration::from_millis(1);
+
+    /// A connecter that RECONNECT_STOP stops for these events.
+    fn stopping(stop: i32) -> Connecter {
+        let mut options = Options::new(SocketType::Dealer, &ContextOptions::default());
+        options.reconnect_stop = stop;
+        Connecter::new(transports::find("tcp").unwrap(), "two.test:5", &options, 7)
+    }
+
+    #[test]
+    fn a_round_is_refused_if_nothing_listens_at_any_address_in_reach() {
+        use ErrorKind::{AddressNotAvailable, ConnectionRefused, HostUnreachable, TimedOut};
+        let no_route = ErrorKind::Os(errno::NETWORK_UNREACHABLE);
+        for (failures, is_refused) in [
+            ([ConnectionRefused, ConnectionRefused], true),
+            ([AddressNotAvailable, ConnectionRefused], true),
+            ([ConnectionRefused, no_route], true),
+            ([ConnectionRefused, TimedOut], false),
+            ([HostUnreachable, ConnectionRefused], false),
+            ([no_route, no_route], false),
+        ] {
+            let mut connecter = stopping(1);
+            connecter.set_targets(Vec::new());
+            for kind in failures {
+                connecter.attempt_failed(&Error::new(kind));
+                assert!(!connecter.has_stopped(), "another address may answer");
+            }
+            connecter.end_round();
+            assert_eq!(connecter.has_stopped(), is_refused, "{failures:?}");
+        }
+    }
+
+    #[test]
+    fn failures_of_one_round_do_not_count_in_the_next() {
+        let mut connecter = stopping(1 | 2);
+        connecter.attempt_failed(&Error::new(ErrorKind::ConnectionRefused));
+        connecter.handshake_failed();
+        // Another address has answered, and its connection was lost.
+        connecter.succeeded();
+        connecter.set_targets(Vec::new());
+        connecter.end_round();
+        assert!(!connecter.has_stopped());
+    }
+
+    #[test]
+    fn a_failed_handshake_of_a_layer_counts_when_no_address_is_left() {
+        let mut connecter = stopping(2);
+        connecter.handshake_failed();
+        assert!(!connecter.has_stopped());
+        connecter.end_round();
+        assert!(connecter.has_stopped());
+    }
 
     #[test]
     fn a_constant_interval_has_jitter_below_the_interval() {

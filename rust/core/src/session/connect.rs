@@ -11,8 +11,8 @@ use super::link::close;
 use super::sides::InletEvent;
 use super::stage::Step;
 use super::{Connection, Link, Session, State, pulse};
-use crate::connecter::{AttemptEvent, Setback};
-use crate::error::{self, Error, Result};
+use crate::connecter::AttemptEvent;
+use crate::error::{Error, ErrorKind, Result};
 use crate::monitor::{EventKind, Party};
 use crate::options::Options;
 use crate::reactor::{Reactor, Token};
@@ -103,6 +103,7 @@ impl Session {
                 return;
             };
             let Some(target) = connecter.next_target() else {
+                connecter.end_round();
                 return self.wait_for_next_round(state, io);
             };
             if connecter.turn().is_none() {
@@ -205,10 +206,8 @@ impl Session {
     fn attempt_failed(&self, state: &mut State, io: &mut Reactor, error: &Error) {
         self.give_turn_back(state, io);
         self.tell_failure(EventKind::Closed, error.errno() as u64, error);
-        if let Some(connecter) = &mut state.connecter
-            && error.kind() == error::ErrorKind::ConnectionRefused
-        {
-            connecter.suffer(Setback::Refused);
+        if let Some(connecter) = &mut state.connecter {
+            connecter.attempt_failed(error);
         }
     }
 
@@ -280,7 +279,7 @@ impl Session {
     fn layer_failed(&self, state: &mut State, errno: i32, reason: impl Display) {
         self.tell_failure(EventKind::HandshakeFailedNoDetail, errno as u64, reason);
         if let Some(connecter) = &mut state.connecter {
-            connecter.suffer(Setback::Handshake);
+            connecter.handshake_failed();
         }
     }
 
@@ -292,7 +291,8 @@ impl Session {
         {
             self.layer_failed(state, errno::TIMED_OUT, reason);
         }
-        if state.connecter.is_some() {
+        if let Some(connecter) = &mut state.connecter {
+            connecter.attempt_failed(&Error::new(ErrorKind::TimedOut));
             self.tell_failure(EventKind::Closed, errno::TIMED_OUT as u64, reason);
             self.drop_stream(state, io);
             self.try_next(state, io);

@@ -6,6 +6,7 @@ pub(crate) const NOT_SOCKET: i32 = libc::ENOTSOCK;
 pub(crate) const NOT_SUPPORTED: i32 = libc::ENOTSUP;
 pub(crate) const INVALID: i32 = libc::EINVAL;
 pub(crate) const HOST_UNREACHABLE: i32 = libc::EHOSTUNREACH;
+pub(crate) const NETWORK_UNREACHABLE: i32 = libc::ENETUNREACH;
 pub(crate) const ADDRESS_IN_USE: i32 = libc::EADDRINUSE;
 pub(crate) const ADDRESS_NOT_AVAILABLE: i32 = libc::EADDRNOTAVAIL;
 pub(crate) const NO_DEVICE: i32 = libc::ENODEV;

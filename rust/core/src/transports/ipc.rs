@@ -82,10 +82,11 @@ impl ByteTransport for Ipc {
                 stream: OwnedFd::from(socket).into(),
                 connected: true,
             }),
-            // Unlike TCP, no attempt continues in the background: the listener's backlog is full.
+            // Unlike TCP, no attempt continues in the background: the listener's backlog is full. This is no refusal,
+            // because a socket listens, so RECONNECT_STOP does not apply.
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                 let text = format!("too many connections wait at {target}");
-                Err(Error::with(ErrorKind::ConnectionRefused, text))
+                Err(Error::with(ErrorKind::Again, text))
             }
             Err(error) => Err(Error::from(error).about(target)),
         }

@@ -269,7 +269,7 @@ impl Layer for Socks {
 
     fn handle_end(&mut self, error: Option<io::Error>) -> Result<()> {
         Err(match error {
-            None => Error::with(ErrorKind::ConnectionRefused, GONE),
+            None => Error::with(ErrorKind::Os(errno::CONNECTION_RESET), GONE),
             Some(error) => Error::from(error).about(GONE),
         })
     }
@@ -307,6 +307,8 @@ fn garbage(what: std::fmt::Arguments<'_>) -> Error {
     Error::with(ErrorKind::Os(errno::PROTOCOL), text)
 }
 
+/// Only code 5 says that no socket listens at the destination. The others are no refusal for RECONNECT_STOP, because a later
+/// attempt may succeed.
 fn refusal(code: u8) -> Error {
     let (kind, why) = match code {
         2 => (ErrorKind::Access, "its rules do not allow it"),
@@ -314,12 +316,12 @@ fn refusal(code: u8) -> Error {
         4 => (ErrorKind::HostUnreachable, "the host is unreachable"),
         5 => (ErrorKind::ConnectionRefused, "the host refused"),
         6 => (ErrorKind::TimedOut, "the time to live is over"),
-        7 => (ErrorKind::ConnectionRefused, "it does not connect at all"),
+        7 => (ErrorKind::HostUnreachable, "it does not connect at all"),
         8 => (
-            ErrorKind::ConnectionRefused,
+            ErrorKind::HostUnreachable,
             "it does not know this type of address",
         ),
-        _ => (ErrorKind::ConnectionRefused, "it failed"),
+        _ => (ErrorKind::HostUnreachable, "it failed"),
     };
     let text = format!("the proxy did not make the connection: {why} (code {code})");
     Error::with(kind, text)
@@ -439,15 +441,15 @@ mod tests {
         fails("user", &[5, 0xff], ErrorKind::Access, "neither");
         fails("user", &[5, 2, 1, 1], ErrorKind::Access, "does not admit");
         for (code, kind) in [
-            (1, ErrorKind::ConnectionRefused),
+            (1, ErrorKind::HostUnreachable),
             (2, ErrorKind::Access),
             (3, ErrorKind::HostUnreachable),
             (4, ErrorKind::HostUnreachable),
             (5, ErrorKind::ConnectionRefused),
             (6, ErrorKind::TimedOut),
-            (7, ErrorKind::ConnectionRefused),
-            (8, ErrorKind::ConnectionRefused),
-            (99, ErrorKind::ConnectionRefused),
+            (7, ErrorKind::HostUnreachable),
+            (8, ErrorKind::HostUnreachable),
+            (99, ErrorKind::HostUnreachable),
         ] {
             let reply = [5, 0, 5, code, 0, 1, 0, 0, 0, 0, 0, 0];
             fails("", &reply, kind, &format!("code {code}"));

@@ -314,6 +314,24 @@ fn received_bytes_count_before_a_peer_is_declared_dead() {
 }
 
 #[test]
+fn the_refusal_of_one_address_does_not_end_the_connect_to_another() {
+    let rig = Rig::with_addresses(
+        |options| options.reconnect_stop = 1,
+        |test| {
+            let closed = TcpListener::bind("127.0.0.1:0").unwrap();
+            format!("{},{test}", closed.local_addr().unwrap())
+        },
+    );
+    for _ in 0..2 {
+        // An ordinary loss follows.
+        drop(rig.accept());
+        rig.wait_for(EventKind::Disconnected);
+        rig.wait_for(EventKind::ConnectRetried);
+    }
+    rig.end();
+}
+
+#[test]
 fn a_thread_takes_in_messages_between_two_waits() {
     let mut rig = Rig::new(|_| ());
     let mut peer = rig.accept();
