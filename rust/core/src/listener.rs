@@ -225,16 +225,23 @@ impl Listener {
                 return pause(io, PAUSE);
             }
             match listen.accept() {
-                Ok(Some(stream)) if limits::is_reserved(stream.id()) => {
+                Ok(Some(Ok(stream))) if limits::is_reserved(stream.id()) => {
                     self.failed(&Error::descriptors_reserved());
                     return pause(io, PAUSE);
                 }
-                Ok(Some(stream)) => {
+                Ok(Some(Ok(stream))) => {
                     memory.accepted();
                     self.accepted(&stream);
                     match self.serve(stream) {
                         Ok(session) => joining.push_back(Arc::downgrade(&session)),
                         Err(error) => self.failed(&error),
+                    }
+                }
+                Ok(Some(Err(error))) => {
+                    self.failed(&error);
+                    // Any number of these do not make other peers wait.
+                    if error.is_exhausted() {
+                        return pause(io, PAUSE);
                     }
                 }
                 Ok(None) => return,
@@ -387,6 +394,7 @@ impl EventHandler for Listener {
 
 #[cfg(test)]
 mod tests {
+    use std::cell::Cell;
     use std::fs::File;
     use std::net::TcpStream;
     use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
@@ -400,17 +408,21 @@ mod tests {
     use crate::pipe::Pipe;
     use crate::port::Origin;
     use crate::registry::ContextUser;
-    use crate::transports::{self, Opening, Target, Targets};
+    use crate::transports::{self, Arrival, Opening, Target, Targets};
 
-    /// A transport whose listening descriptor cannot be watched while `broken` is set, because it is that of a file.
+    /// A transport whose listening descriptor cannot be watched while `broken` is set, because it is that of a file. It turns
+    /// the first peers away.
+    #[derive(Default)]
     struct Unwatchable {
         broken: Arc<AtomicBool>,
+        turned_away: usize,
     }
 
     struct Deaf {
         inner: Box<dyn Listen>,
         file: File,
         broken: Arc<AtomicBool>,
+        turned_away: Cell<usize>,
     }
 
     impl ByteTransport for Unwatchable {
@@ -427,6 +439,7 @@ mod tests {
                 inner: transports::find("tcp")?.listen(address, options)?,
                 file: File::open(std::env::current_exe()?)?,
                 broken: self.broken.clone(),
+                turned_away: self.turned_away.into(),
             }))
         }
 
@@ -440,7 +453,11 @@ mod tests {
     }
 
     impl Listen for Deaf {
-        fn accept(&self) -> Result<Option<Stream>> {
+        fn accept(&self) -> Result<Option<Arrival>> {
+            if let Some(left) = self.turned_away.get().checked_sub(1) {
+                self.turned_away.set(left);
+                return Ok(Some(Err(Error::new(ErrorKind::Access))));
+            }
             self.inner.accept()
         }
 
@@ -542,6 +559,7 @@ mod tests {
         let broken = Arc::new(AtomicBool::new(true));
         let transport = Unwatchable {
             broken: broken.clone(),
+            ..Unwatchable::default()
         };
         let (listener, registry) = bound(&transport, Arc::new(Port { events: sender }));
         wait_for(&events, EventKind::AcceptFailed);
@@ -553,6 +571,30 @@ mod tests {
             let _peer = TcpStream::connect(&address).unwrap();
             wait_for(&events, EventKind::Accepted);
         }
+        listener.close();
+        drop(listener);
+        registry.end();
+    }
+
+    #[test]
+    fn peers_that_are_turned_away_do_not_pause_the_listener() {
+        let (sender, events) = mpsc::channel();
+        let transport = Unwatchable {
+            turned_away: 2 * FAILURES_MAX,
+            ..Unwatchable::default()
+        };
+        let (listener, registry) = bound(&transport, Arc::new(Port { events: sender }));
+        for _ in 0..FAILURES_MAX {
+            wait_for(&events, EventKind::AcceptFailed);
+        }
+        // The lock is free when the turn has ended.
+        assert_eq!(listener.lock().stage.paused_until(), None);
+        for _ in 0..FAILURES_MAX {
+            wait_for(&events, EventKind::AcceptFailed);
+        }
+        let address = listener.endpoint().trim_start_matches("tcp://").to_owned();
+        let _peer = TcpStream::connect(&address).unwrap();
+        wait_for(&events, EventKind::Accepted);
         listener.close();
         drop(listener);
         registry.end();

@@ -16,7 +16,7 @@ use std::time::Duration;
 use socket2::{Domain, SockAddr, Socket, Type};
 use zeroxide_proto::socket_type::SocketType;
 
-use super::{ByteTransport, Listen, Opening, Stream, Target, Targets};
+use super::{Arrival, ByteTransport, Listen, Opening, Target, Targets};
 use crate::error::{Error, ErrorKind, Result};
 use crate::options::{CredentialFilter, Options};
 use crate::sys::clock;
@@ -122,22 +122,11 @@ struct FileId {
 }
 
 impl Listen for IpcListener {
-    fn accept(&self) -> Result<Option<Stream>> {
+    fn accept(&self) -> Result<Option<Arrival>> {
         let Some((fd, _)) = super::accept(self.fd())? else {
             return Ok(None);
         };
-        if !self.filter.is_empty() {
-            let peer = local::peer_credentials(&fd)?;
-            let (uid, gid, pid) = (peer.user, peer.group, peer.process);
-            if !self.filter.admits(uid, gid, pid) {
-                let text =
-                    format!("IPC_FILTER does not admit user {uid}, group {gid}, process {pid}");
-                return Err(Error::with(ErrorKind::Access, text));
-            }
-        }
-        let socket = Socket::from(fd);
-        set_buffers(&socket, self.buffers)?;
-        Ok(Some(OwnedFd::from(socket).into()))
+        Ok(Some(self.admit(fd)))
     }
 
     fn endpoint(&self) -> String {
@@ -152,6 +141,24 @@ impl Listen for IpcListener {
         if let Some(owned) = self.owned.take() {
             owned.remove();
         }
+    }
+}
+
+impl IpcListener {
+    /// Checks the peer of an accepted connection, and prepares it.
+    fn admit(&self, fd: OwnedFd) -> Arrival {
+        if !self.filter.is_empty() {
+            let peer = local::peer_credentials(&fd)?;
+            let (uid, gid, pid) = (peer.user, peer.group, peer.process);
+            if !self.filter.admits(uid, gid, pid) {
+                let text =
+                    format!("IPC_FILTER does not admit user {uid}, group {gid}, process {pid}");
+                return Err(Error::with(ErrorKind::Access, text));
+            }
+        }
+        let socket = Socket::from(fd);
+        set_buffers(&socket, self.buffers)?;
+        Ok(OwnedFd::from(socket).into())
     }
 }
 

@@ -4,7 +4,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 
 use socket2::{Domain, SockAddr, Socket, Type};
 
-use super::{Listen, Peer, Stream, Target, Targets};
+use super::{Arrival, Listen, Peer, Stream, Target, Targets};
 use crate::error::Result;
 use crate::options::Options;
 
@@ -15,7 +15,7 @@ pub(super) struct MachineListener {
 }
 
 impl Listen for MachineListener {
-    fn accept(&self) -> Result<Option<Stream>> {
+    fn accept(&self) -> Result<Option<Arrival>> {
         let Some((fd, _)) = super::accept(self.fd())? else {
             return Ok(None);
         };
@@ -24,7 +24,7 @@ impl Listen for MachineListener {
         if !stream.is_connected().unwrap_or(false) {
             stream.peer = Peer::Machine("".into());
         }
-        Ok(Some(stream))
+        Ok(Some(Ok(stream)))
     }
 
     fn endpoint(&self) -> String {

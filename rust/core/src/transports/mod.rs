@@ -105,14 +105,17 @@ pub(crate) trait ByteTransport: Send + Sync {
     fn open(&self, address: &str, target: &Target, options: &Options) -> Result<Opening>;
 }
 
+/// A connection that was accepted, or the reason for which it was turned away.
+pub(crate) type Arrival = Result<Stream>;
+
 /// A bound address that accepts connections. Dropping it stops listening.
 pub(crate) trait Listen: Send {
     /// The next connection; `None` if there is none now.
     ///
     /// # Errors
     /// If [`is_exhausted`](Error::is_exhausted), there is no descriptor or memory for the waiting connection, so pause
-    /// the listener. Any other error concerns one connection, which is gone.
-    fn accept(&self) -> Result<Option<Stream>>;
+    /// the listener. Any other error should concern one connection, which is gone, but the kernel may report it again.
+    fn accept(&self) -> Result<Option<Arrival>>;
 
     /// The resolved endpoint, with wildcards filled in.
     fn endpoint(&self) -> String;

@@ -6,7 +6,7 @@ use socket2::{Domain, Protocol};
 use zeroxide_proto::socket_type::SocketType;
 
 use super::tcp::{self, TCP, renamed};
-use super::{ByteTransport, Listen, Opening, Stream, Target, Targets, check_family};
+use super::{Arrival, ByteTransport, Listen, Opening, Target, Targets, check_family};
 use crate::error::Result;
 use crate::options::Options;
 
@@ -60,7 +60,7 @@ impl ByteTransport for Sctp {
 struct SctpListener(Box<dyn Listen>);
 
 impl Listen for SctpListener {
-    fn accept(&self) -> Result<Option<Stream>> {
+    fn accept(&self) -> Result<Option<Arrival>> {
         self.0.accept()
     }
 

@@ -11,7 +11,7 @@ use zeroxide_proto::socket_type::SocketType;
 use super::address;
 use super::probing::{is_probed_later, probe};
 use super::tcp::{TCP, targets_of};
-use super::{ByteTransport, Listen, Opening, Peer, Stream, Target, Targets};
+use super::{Arrival, ByteTransport, Listen, Opening, Peer, Stream, Target, Targets};
 use crate::error::{Error, ErrorKind, Result};
 use crate::options::Options;
 use crate::sys::simulated::network;
@@ -74,7 +74,7 @@ struct SimulatedListener {
 }
 
 impl Listen for SimulatedListener {
-    fn accept(&self) -> Result<Option<Stream>> {
+    fn accept(&self) -> Result<Option<Arrival>> {
         let Some((fd, _)) = super::accept(self.fd())? else {
             return Ok(None);
         };
@@ -82,10 +82,10 @@ impl Listen for SimulatedListener {
         if peer.is_some() {
             probe(fd.as_fd(), &self.options, Protocol::TCP)?;
         }
-        Ok(Some(Stream {
+        Ok(Some(Ok(Stream {
             peer: peer.map_or(Peer::Here, Peer::Ip),
             ..Stream::from(fd)
-        }))
+        })))
     }
 
     fn endpoint(&self) -> String {

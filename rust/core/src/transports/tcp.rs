@@ -12,7 +12,7 @@ use super::address::{self, Address, Host};
 use super::ip;
 use super::probing::{is_probed_later, probe};
 use super::socks::{Destination, Request, Socks};
-use super::{ByteTransport, Listen, Opening, Peer, Stream, Target, Targets};
+use super::{Arrival, ByteTransport, Listen, Opening, Peer, Stream, Target, Targets};
 use crate::error::{Error, ErrorKind, Result};
 use crate::options::{AddressFilter, Options};
 use crate::resolver::{HostPort, Job};
@@ -144,7 +144,7 @@ struct TcpListener {
 }
 
 impl Listen for TcpListener {
-    fn accept(&self) -> Result<Option<Stream>> {
+    fn accept(&self) -> Result<Option<Arrival>> {
         let Some((fd, peer)) = super::accept(self.fd())? else {
             return Ok(None);
         };
@@ -153,16 +153,14 @@ impl Listen for TcpListener {
                 .is_some_and(|peer| self.filters.iter().any(|filter| filter.contains(peer.ip())));
             if !admitted {
                 let peer = peer.map_or_else(String::new, |peer| peer.to_string());
-                return Err(Error::with(
-                    ErrorKind::Access,
-                    format!("TCP_ACCEPT_FILTER does not admit {peer}"),
-                ));
+                let text = format!("TCP_ACCEPT_FILTER does not admit {peer}");
+                return Ok(Some(Err(Error::with(ErrorKind::Access, text))));
             }
         }
-        Ok(Some(Stream {
+        Ok(Some(Ok(Stream {
             peer: peer.map_or(Peer::Here, Peer::Ip),
             ..Stream::from(fd)
-        }))
+        })))
     }
 
     fn endpoint(&self) -> String {

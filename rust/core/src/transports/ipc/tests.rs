@@ -5,6 +5,7 @@ use std::sync::{Arc, Barrier};
 
 use super::*;
 use crate::options::ContextOptions;
+use crate::transports::Stream;
 
 fn options() -> Options {
     Options::new(SocketType::Dealer, &ContextOptions::default())
@@ -70,7 +71,7 @@ fn bytes_flow_both_ways_and_the_path_is_removed_at_the_end() {
     let mut listener = listen(&path).unwrap();
     assert_eq!(listener.endpoint(), format!("ipc://{path}"));
     let mut near = connect(&path).unwrap();
-    let mut far = listener.accept().unwrap().unwrap();
+    let mut far = listener.accept().unwrap().unwrap().unwrap();
     assert!(listener.accept().unwrap().is_none());
     far.send(&[IoSlice::new(b"hello")], false).unwrap();
     assert_eq!(far.unsent(), 0, "what was written is the peer's already");
@@ -98,9 +99,9 @@ fn a_live_socket_keeps_its_path() {
     let listener = listen(&path).unwrap();
     assert_eq!(refusal(&path), ErrorKind::AddressInUse);
     // The first connection was the test whether the socket is in use; the next one is real.
-    drop(listener.accept().unwrap());
+    drop(listener.accept().unwrap().unwrap().unwrap());
     let _near = connect(&path).unwrap();
-    assert!(listener.accept().unwrap().is_some());
+    listener.accept().unwrap().unwrap().unwrap();
 }
 
 #[test]
@@ -124,7 +125,7 @@ fn a_dead_socket_is_replaced() {
     assert_eq!(scratch.names(), ["socket"]);
     let listener = listen(&path).unwrap();
     let _near = connect(&path).unwrap();
-    assert!(listener.accept().unwrap().is_some());
+    listener.accept().unwrap().unwrap().unwrap();
     assert_eq!(scratch.names(), ["socket"]);
 }
 
@@ -159,7 +160,7 @@ fn an_empty_file_of_this_user_is_replaced() {
     assert_eq!(refusal(&link), ErrorKind::AddressInUse);
     let mut listener = listen(&path).unwrap();
     drop(connect(&path).unwrap());
-    assert!(listener.accept().is_ok());
+    listener.accept().unwrap().unwrap().unwrap();
     listener.close();
     assert_eq!(scratch.names(), ["link"]);
 }
@@ -290,7 +291,7 @@ fn a_listening_descriptor_is_adopted_and_its_path_left() {
     let listener = IPC.listen("/elsewhere", &options).unwrap();
     assert_eq!(listener.endpoint(), format!("ipc://{path}"));
     let _near = connect(&path).unwrap();
-    assert!(listener.accept().unwrap().is_some());
+    listener.accept().unwrap().unwrap().unwrap();
     drop(listener);
     assert_eq!(scratch.names(), ["socket"]);
     options.use_fd = Some(UnixDatagram::unbound().unwrap().into_raw_fd());
@@ -311,10 +312,11 @@ fn filters_admit_and_refuse() {
     let path = scratch.file("strangers");
     let listener = IPC.listen(&path, &options).unwrap();
     let _near = connect(&path).unwrap();
-    assert_eq!(listener.accept().unwrap_err().kind(), ErrorKind::Access);
+    let turned_away = listener.accept().unwrap().unwrap().unwrap_err();
+    assert_eq!(turned_away.kind(), ErrorKind::Access);
     options.ipc_filter.pids.push(process::id() as i32);
     let path = scratch.file("friends");
     let listener = IPC.listen(&path, &options).unwrap();
     let _near = connect(&path).unwrap();
-    assert!(listener.accept().unwrap().is_some());
+    listener.accept().unwrap().unwrap().unwrap();
 }

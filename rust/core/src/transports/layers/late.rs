@@ -14,7 +14,7 @@ use zeroxide_proto::socket_type::SocketType;
 use super::{Layer, Phase};
 use crate::error::{Error, ErrorKind, Result};
 use crate::options::Options;
-use crate::transports::{self, ByteTransport, Listen, Opening, Stream, Target, Targets};
+use crate::transports::{self, Arrival, ByteTransport, Listen, Opening, Stream, Target, Targets};
 
 pub(crate) const HELLO: &[u8] = b"late!";
 /// The longest body of a record.
@@ -194,9 +194,9 @@ impl ByteTransport for LateTransport {
 }
 
 impl Listen for LateListener {
-    fn accept(&self) -> Result<Option<Stream>> {
+    fn accept(&self) -> Result<Option<Arrival>> {
         let accepted = self.0.accept()?;
-        Ok(accepted.map(|stream| layered(stream, Arc::default())))
+        Ok(accepted.map(|arrival| Ok(layered(arrival?, Arc::default()))))
     }
 
     fn endpoint(&self) -> String {

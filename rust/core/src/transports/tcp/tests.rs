@@ -79,7 +79,7 @@ fn try_target(target: &Target, options: &Options) -> Result<Stream> {
 
 fn accept(listener: &dyn Listen) -> Stream {
     until_ready(listener.fd());
-    listener.accept().unwrap().unwrap()
+    listener.accept().unwrap().unwrap().unwrap()
 }
 
 #[test]
@@ -439,7 +439,8 @@ fn filters_admit_and_refuse() {
     let listener = listen("127.0.0.1:0", &options).unwrap();
     let mut refused = connect(&format!("127.0.0.3;{}", address(&*listener)), &options).unwrap();
     until_ready(listener.fd());
-    assert_eq!(listener.accept().unwrap_err().kind(), ErrorKind::Access);
+    let turned_away = listener.accept().unwrap().unwrap().unwrap_err();
+    assert_eq!(turned_away.kind(), ErrorKind::Access);
     until_ready(refused.fd());
     assert!(!matches!(refused.recv(&mut Vec::new()), Ok(1..)));
     let _admitted = connect(&format!("127.0.0.9;{}", address(&*listener)), &options).unwrap();
@@ -455,7 +456,8 @@ fn a_listening_descriptor_is_adopted_and_closed() {
     let listener = listen("127.0.0.1:1", &options).unwrap();
     assert_eq!(listener.endpoint(), format!("tcp://{local}"));
     let _near = TcpStream::connect(local).unwrap();
-    assert!(listener.accept().unwrap().is_some() && listener.accept().unwrap().is_none());
+    listener.accept().unwrap().unwrap().unwrap();
+    assert!(listener.accept().unwrap().is_none());
     drop(listener);
     assert!(TcpStream::connect(local).is_err());
 }
@@ -487,8 +489,8 @@ fn a_backlog_holds_connections_until_they_are_accepted() {
         .map(|_| connect(&address(&*listener), &options).unwrap())
         .collect();
     thread::sleep(Duration::from_millis(20));
-    let accepted: Vec<_> = std::iter::from_fn(|| listener.accept().unwrap()).collect();
-    assert_eq!(accepted.len(), 20);
+    let accepted: Result<Vec<_>> = std::iter::from_fn(|| listener.accept().unwrap()).collect();
+    assert_eq!(accepted.unwrap().len(), 20);
 }
 
 #[test]
@@ -522,7 +524,7 @@ fn without_descriptors_connections_wait_and_none_is_lost() {
     let mut accepted = Vec::new();
     let error = loop {
         match listener.accept() {
-            Ok(stream) => accepted.push(stream.unwrap()),
+            Ok(arrival) => accepted.push(arrival.unwrap().unwrap()),
             Err(error) => break error,
         }
     };
@@ -540,8 +542,8 @@ fn without_descriptors_connections_wait_and_none_is_lost() {
         ErrorKind::TooManySockets
     );
     limit_to(limit.current);
-    while let Some(stream) = listener.accept().unwrap() {
-        accepted.push(stream);
+    while let Some(arrival) = listener.accept().unwrap() {
+        accepted.push(arrival.unwrap());
     }
     assert_eq!(accepted.len(), 10);
 }

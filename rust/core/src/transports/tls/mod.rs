@@ -17,7 +17,7 @@ use zeroxide_proto::socket_type::SocketType;
 pub(super) use self::layer::TlsLayer;
 use super::address::{self, Host};
 use super::tcp::{TCP, renamed};
-use super::{ByteTransport, Listen, Opening, Stream, Target, Targets};
+use super::{Arrival, ByteTransport, Listen, Opening, Target, Targets};
 use crate::error::{Error, ErrorKind, Result};
 use crate::options::Options;
 
@@ -76,11 +76,9 @@ struct TlsListener {
 }
 
 impl Listen for TlsListener {
-    fn accept(&self) -> Result<Option<Stream>> {
-        let Some(stream) = self.inner.accept()? else {
-            return Ok(None);
-        };
-        Ok(Some(stream.with_layer(self.server.layer()?)))
+    fn accept(&self) -> Result<Option<Arrival>> {
+        let layered = |arrival: Arrival| Ok(arrival?.with_layer(self.server.layer()?));
+        Ok(self.inner.accept()?.map(layered))
     }
 
     fn endpoint(&self) -> String {

@@ -20,7 +20,7 @@ pub(super) use self::layer::WsLayer;
 use super::address::plain;
 use super::tcp::{TCP, renamed};
 use super::tls::{Client, Server};
-use super::{ByteTransport, Listen, Opening, Stream, Target, Targets, no_plain_bytes};
+use super::{Arrival, ByteTransport, Listen, Opening, Target, Targets, no_plain_bytes};
 use crate::error::Result;
 use crate::options::Options;
 
@@ -134,15 +134,16 @@ struct WsListener {
 }
 
 impl Listen for WsListener {
-    fn accept(&self) -> Result<Option<Stream>> {
-        let Some(mut stream) = self.inner.accept()? else {
-            return Ok(None);
+    fn accept(&self) -> Result<Option<Arrival>> {
+        let layered = |arrival: Arrival| {
+            let mut stream = arrival?;
+            if let Some(server) = &self.server {
+                stream = stream.with_layer(server.layer()?);
+            }
+            let layer = WsLayer::server(&self.path, self.dialect);
+            Ok(stream.with_layer(layer))
         };
-        if let Some(server) = &self.server {
-            stream = stream.with_layer(server.layer()?);
-        }
-        let layer = WsLayer::server(&self.path, self.dialect);
-        Ok(Some(stream.with_layer(layer)))
+        Ok(self.inner.accept()?.map(layered))
     }
 
     fn endpoint(&self) -> String {
