@@ -2,6 +2,8 @@
 
 mod common;
 
+use std::io::Write;
+use std::net::{Shutdown, TcpStream};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -66,6 +68,52 @@ fn events_have_the_peer_and_the_reason() {
     pull.close(None);
     until(&events, EventKind::MonitorStopped);
     assert!(events.next(Wait::Forever).unwrap().is_none());
+}
+
+/// How a connection ends in its handshake.
+#[derive(Clone, Copy, PartialEq, Debug)]
+enum End {
+    Garbage,
+    Close,
+    Silence,
+    Unbind,
+}
+
+#[test]
+fn an_accepted_connection_that_ends_in_its_handshake_is_reported() {
+    let _watchdog = Watchdog::new("an_accepted_connection_that_ends_in_its_handshake_is_reported");
+    let context = Context::new();
+    for scheme in ["tcp", "ws"] {
+        for end in [End::Garbage, End::Close, End::Silence, End::Unbind] {
+            let pull = context.socket(SocketType::Pull).unwrap();
+            if end == End::Silence {
+                pull.set_handshake_ivl(Some(Duration::from_millis(20)))
+                    .unwrap();
+            }
+            let events = pull.event_stream(ALL).unwrap();
+            let endpoint = pull.bind(&format!("{scheme}://127.0.0.1:*")).unwrap();
+            let address = endpoint.split('/').nth(2).unwrap();
+            let mut peer = TcpStream::connect(address).unwrap();
+            let accepted = until(&events, EventKind::Accepted);
+            match end {
+                End::Garbage => peer.write_all(b"POST / HTTP/1.1\r\n\r\n").unwrap(),
+                End::Close => peer.shutdown(Shutdown::Both).unwrap(),
+                End::Silence => {}
+                End::Unbind => pull.unbind(&endpoint).unwrap(),
+            }
+            let gone = until(&events, EventKind::Disconnected);
+            assert_eq!(gone.value, accepted.value, "{scheme} {end:?}");
+            assert_eq!(gone.party.address, accepted.party.address);
+            assert!(gone.reason.is_some());
+            pull.close(None);
+            let after = std::iter::from_fn(|| events.next(Wait::Forever).unwrap());
+            assert!(
+                after
+                    .into_iter()
+                    .all(|event| event.kind != EventKind::Disconnected)
+            );
+        }
+    }
 }
 
 #[test]

@@ -321,7 +321,6 @@ impl Listener {
 
     fn send_away(&self, oldest: impl Iterator<Item = Weak<Session>>) {
         for session in oldest.filter_map(|session| session.upgrade()) {
-            session.abandon();
             let event = MonitorEvent::new(
                 EventKind::HandshakeFailedNoDetail,
                 errno::CONNECTION_ABORTED as u64,
@@ -330,6 +329,8 @@ impl Listener {
             self.port.emit(
                 event.because("too many peers are in their handshake, and this was the oldest"),
             );
+            // The session reports the end of the connection.
+            session.abandon();
         }
     }
 

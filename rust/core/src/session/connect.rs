@@ -8,7 +8,7 @@ use zeroxide_proto::engine::{Engine, EngineConfig};
 use zeroxide_proto::socket_type::SocketType;
 
 use super::link::close;
-use super::sides::InletEvent;
+use super::sides::{InletEvent, Phase};
 use super::stage::Step;
 use super::{Connection, Link, Session, State, pulse};
 use crate::connecter::AttemptEvent;
@@ -269,7 +269,9 @@ impl Session {
                 if state.connecter.is_some() {
                     return self.connect_failed(state, io, stream, &error);
                 }
+                let fd = stream.id();
                 close(stream, io);
+                self.emit_because(EventKind::Disconnected, fd, &error);
                 self.finish(state, io);
             }
         }
@@ -297,7 +299,21 @@ impl Session {
             self.drop_stream(state, io);
             self.try_next(state, io);
         } else {
+            self.emit_unfinished(state, reason);
             self.finish(state, io);
+        }
+    }
+
+    /// Reports the end of an accepted connection whose handshakes are not complete, so that each ACCEPTED is followed by the
+    /// end of its connection.
+    pub(super) fn emit_unfinished(&self, state: &State, reason: &str) {
+        let stream = match &state.link {
+            Link::Layering { stream, .. } => stream,
+            Link::Up(up) if up.phase == Phase::Handshake => &up.stream,
+            _ => return,
+        };
+        if state.connecter.is_none() {
+            self.emit_because(EventKind::Disconnected, stream.id(), reason);
         }
     }
 

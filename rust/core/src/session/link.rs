@@ -226,6 +226,10 @@ impl Session {
             }
             other => {
                 state.link = other;
+                self.emit_unfinished(
+                    state,
+                    "this side ended it before its handshake was complete",
+                );
                 self.finish(state, io);
             }
         }
