@@ -646,8 +646,8 @@ impl EventHandler for Session {
         self.catch_up(&mut state, now);
         if let Link::Up(up) = &mut state.link {
             up.note_acks(now);
-            if up.stream.owes_ping() {
-                up.engine.handle_held_ping(now);
+            if up.stream.has_pings() {
+                up.engine.note_carrier_ping(up.stream.owes_ping(), now);
             }
             up.engine.handle_timeout(now);
             if up.engine.take_ping() {

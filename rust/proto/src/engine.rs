@@ -218,7 +218,7 @@ pub struct Engine {
     doubt: Option<bool>,
     /// A ping of the transport is due.
     carrier_ping: bool,
-    /// Bytes were sent since [`handle_held_ping`](Engine::handle_held_ping).
+    /// Bytes were sent since [`note_carrier_ping`](Engine::note_carrier_ping).
     has_sent: bool,
     stall: Stall,
     handshake_deadline: Option<Instant>,
@@ -484,11 +484,15 @@ impl Engine {
         std::mem::take(&mut self.carrier_ping)
     }
 
-    /// The transport has not sent the ping yet that [`take_ping`](Engine::take_ping) asked for. If other bytes were sent
-    /// meanwhile, the peer does not have to answer yet. Call this before [`handle_timeout`](Engine::handle_timeout).
-    pub fn handle_held_ping(&mut self, now: Instant) {
-        if std::mem::take(&mut self.has_sent) {
-            self.heartbeat.handle_delay(now);
+    /// Whether the transport still holds the ping that [`take_ping`](Engine::take_ping) asked for. If it does, and other
+    /// bytes were sent meanwhile, the peer does not have to answer yet. Call this before
+    /// [`handle_timeout`](Engine::handle_timeout).
+    pub fn note_carrier_ping(&mut self, is_held: bool, now: Instant) {
+        let has_sent = std::mem::take(&mut self.has_sent);
+        match is_held {
+            true if has_sent => self.heartbeat.handle_delay(now),
+            true => {}
+            false => self.heartbeat.handle_sent(),
         }
     }
 

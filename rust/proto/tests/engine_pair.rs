@@ -386,7 +386,7 @@ fn a_peer_that_reads_slowly_has_to_answer_once_the_ping_was_sent() {
             for _ in 0..20 {
                 now += SECOND / 2;
                 if carrier_pings {
-                    engine.handle_held_ping(now);
+                    engine.note_carrier_ping(true, now);
                 }
                 engine.handle_timeout(now);
                 assert!(engine.is_ready(), "it reads {size} bytes");
@@ -398,9 +398,38 @@ fn a_peer_that_reads_slowly_has_to_answer_once_the_ping_was_sent() {
             }
             for _ in 0..2 {
                 now += SECOND;
+                if carrier_pings {
+                    engine.note_carrier_ping(false, now);
+                }
                 engine.handle_timeout(now);
             }
             assert!(!engine.is_ready(), "it did not answer");
+        }
+    }
+}
+
+#[test]
+fn later_pings_give_a_silent_peer_no_more_time() {
+    for carrier_pings in [false, true] {
+        let mut a = config(SocketType::Pair);
+        a.heartbeat_ivl = Some(SECOND);
+        a.heartbeat_timeout = Some(4 * SECOND);
+        a.carrier_pings = carrier_pings;
+        let mut pair = Pair::ready(a, config(SocketType::Pair), Cut::Whole);
+        let engine = &mut pair.a.engine;
+        let mut now = pair.now;
+        for second in 1..=5 {
+            now += SECOND;
+            if carrier_pings {
+                engine.note_carrier_ping(false, now);
+            }
+            engine.handle_timeout(now);
+            assert_eq!(engine.is_ready(), second < 5, "{second}");
+            // Messages and PINGs are sent all the time.
+            engine.send(Frame::from("more"));
+            while engine.has_transmit() {
+                trickle(engine, usize::MAX, now);
+            }
         }
     }
 }

@@ -21,8 +21,10 @@ pub(super) struct Heartbeat {
     patience: Duration,
     /// Fires every interval, with or without traffic: send a PING.
     ping: Option<Instant>,
-    /// Armed by a PING of ours, and anew while that waits to be sent; any input disarms it. When it fires, the peer is gone.
+    /// Armed by a PING of ours; any input disarms it. When it fires, the peer is gone.
     timeout: Option<Instant>,
+    /// Whether the PING that armed it waits to be sent. Later ones do not give the peer more time.
+    is_held: bool,
     /// Armed by a PING of the peer with a time to live; any input disarms it. When it fires, the peer is gone.
     ttl: Option<(Instant, Duration)>,
 }
@@ -40,6 +42,7 @@ impl Heartbeat {
                 .unwrap_or(Duration::MAX),
             ping: None,
             timeout: None,
+            is_held: false,
             ttl: None,
         }
     }
@@ -58,9 +61,14 @@ impl Heartbeat {
 
     /// Our PING has not been sent yet, but other bytes have, or we cannot send it: the peer does not have to answer yet.
     pub(super) fn handle_delay(&mut self, now: Instant) {
-        if self.timeout.is_some() {
+        if self.timeout.is_some() && self.is_held {
             self.timeout = now.checked_add(self.patience);
         }
+    }
+
+    /// Our PING has been sent.
+    pub(super) fn handle_sent(&mut self) {
+        self.is_held = false;
     }
 
     /// Received a PING with this time to live, in tenths of a second.
@@ -95,6 +103,7 @@ impl Heartbeat {
                 self.ping = now.checked_add(interval);
                 if self.timeout.is_none() {
                     self.timeout = now.checked_add(self.patience);
+                    self.is_held = true;
                 }
                 Beat::Ping
             }

@@ -280,6 +280,9 @@ impl Engine {
         if count > 0 {
             self.heartbeat.handle_delay(self.now);
         }
+        if !self.traffic.holds_ping() {
+            self.heartbeat.handle_sent();
+        }
     }
 
     /// Sends heartbeats, unless a message is incomplete or the peer does not read.
