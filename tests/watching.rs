@@ -117,6 +117,25 @@ fn an_accepted_connection_that_ends_in_its_handshake_is_reported() {
 }
 
 #[test]
+fn a_connection_that_this_side_ends_is_reported() {
+    let _watchdog = Watchdog::new("a_connection_that_this_side_ends_is_reported");
+    let context = Context::new();
+    for linger in [Some(Duration::ZERO), None] {
+        let pull = context.socket(SocketType::Pull).unwrap();
+        pull.set_linger(linger).unwrap();
+        let events = pull.event_stream(ALL).unwrap();
+        let endpoint = pull.bind("tcp://127.0.0.1:*").unwrap();
+        let push = context.socket(SocketType::Push).unwrap();
+        push.connect(&endpoint).unwrap();
+        let accepted = until(&events, EventKind::Accepted);
+        until(&events, EventKind::HandshakeSucceeded);
+        pull.unbind(&endpoint).unwrap();
+        // The listener reports its own end, too.
+        while until(&events, EventKind::Closed).value != accepted.value {}
+    }
+}
+
+#[test]
 fn a_reader_that_waits_is_woken_by_every_end() {
     let _watchdog = Watchdog::new("a_reader_that_waits_is_woken_by_every_end");
     let context = Context::new();

@@ -435,6 +435,28 @@ fn later_pings_give_a_silent_peer_no_more_time() {
 }
 
 #[test]
+fn a_peer_that_reads_slowly_and_never_answers_is_given_up() {
+    let mut a = config(SocketType::Pair);
+    a.heartbeat_ivl = Some(SECOND);
+    a.heartbeat_timeout = Some(3 * SECOND);
+    let mut pair = Pair::ready(a, config(SocketType::Pair), Cut::Whole);
+    let engine = &mut pair.a.engine;
+    let mut now = pair.now;
+    let mut seconds = 0;
+    engine.send(Frame::from(vec![0; 100]));
+    while engine.is_ready() {
+        // The next PING is due long before the one before it has left.
+        now += SECOND;
+        engine.handle_timeout(now);
+        engine.send(Frame::from(vec![0; 28]));
+        trickle(engine, 30, now);
+        seconds += 1;
+        assert!(seconds < 20);
+    }
+    assert!(seconds > 5, "the first PING had not left");
+}
+
+#[test]
 fn a_peer_that_reads_nothing_is_silent() {
     let mut a = config(SocketType::Pair);
     a.heartbeat_ivl = Some(SECOND);

@@ -230,6 +230,11 @@ impl Session {
                     state,
                     "this side ended it before its handshake was complete",
                 );
+                if let Link::Up(up) = &state.link
+                    && up.phase != Phase::Handshake
+                {
+                    self.emit(EventKind::Closed, up.stream.id());
+                }
                 self.finish(state, io);
             }
         }

@@ -1,14 +1,12 @@
 //! The address after `tcp://` and similar schemes: `host:port`, and for connects also `source;host:port`.
 
 use std::borrow::Cow;
-use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV6};
 
 use crate::error::{Error, ErrorKind, Result, printable};
 use crate::options::Options;
 use crate::resolver::{self, HostPort};
 use crate::sys::interfaces;
-use crate::sys::stream::is_unknown_family;
 
 /// A host and a port, as written.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -304,8 +302,8 @@ pub(super) fn local_addresses(address: &Address, options: &Options) -> Result<Ve
     Ok(addresses)
 }
 
-/// Binds the first of these addresses that this machine has. If another program uses that one, none of the others takes its
-/// place: peers would find the other program at the address that was asked for.
+/// Binds the first of these addresses that can be bound. If another program uses one, none of the others takes its place:
+/// peers would find the other program at the address that was asked for.
 ///
 /// # Errors
 /// The error of the last address that was tried; `NoDevice` if there is none.
@@ -316,17 +314,11 @@ pub(super) fn bind_first<T>(
     let mut failure = Error::new(ErrorKind::NoDevice);
     for address in addresses {
         match bind(address) {
-            Err(error) if is_missing(&error) => failure = error,
+            Err(error) if error.kind() != ErrorKind::AddressInUse => failure = error,
             done => return done,
         }
     }
     Err(failure)
-}
-
-/// Whether this machine lacks the address, or the whole family.
-fn is_missing(error: &Error) -> bool {
-    error.kind() == ErrorKind::AddressNotAvailable
-        || is_unknown_family(&io::Error::from_raw_os_error(error.errno()))
 }
 
 /// An error about an address.
@@ -526,7 +518,7 @@ mod tests {
     }
 
     #[test]
-    fn only_an_address_that_is_missing_is_replaced_by_the_next() {
+    fn an_address_that_is_in_use_is_not_replaced_by_the_next() {
         let addresses = || vec!["[::1]:5".parse().unwrap(), "127.0.0.1:5".parse().unwrap()];
         let first_fails = |error: Error| {
             bind_first(addresses(), |address| match address.is_ipv6() {
@@ -534,12 +526,15 @@ mod tests {
                 false => Ok(address.to_string()),
             })
         };
-        for kind in [ErrorKind::AddressNotAvailable, ErrorKind::NoProtocol] {
+        for kind in [
+            ErrorKind::AddressNotAvailable,
+            ErrorKind::NoProtocol,
+            ErrorKind::Access,
+        ] {
             assert_eq!(first_fails(Error::new(kind)).unwrap(), "127.0.0.1:5");
         }
-        for kind in [ErrorKind::AddressInUse, ErrorKind::Access] {
-            assert_eq!(first_fails(Error::new(kind)).unwrap_err().kind(), kind);
-        }
+        let taken = first_fails(Error::new(ErrorKind::AddressInUse)).unwrap_err();
+        assert_eq!(taken.kind(), ErrorKind::AddressInUse);
         let none = bind_first(Vec::new(), Ok).unwrap_err();
         assert_eq!(none.kind(), ErrorKind::NoDevice);
     }

@@ -27,7 +27,7 @@ pub(super) struct Traffic {
     upstream_subscribes: bool,
     /// A PING to send as soon as possible.
     owed_ping: bool,
-    /// The number of bytes to send up to the end of the last PING; 0 once it was sent.
+    /// The number of bytes to send up to the end of the first PING that is not sent; 0 if there is none.
     before_ping: usize,
     /// The context of the last PING that is not answered. One is sufficient: a peer that sends more without reading the
     /// answers gains nothing from them, and must not make us store them.
@@ -276,11 +276,12 @@ impl Engine {
     /// Bytes were sent while a PING of ours waited.
     #[cold]
     pub(super) fn note_before_ping(&mut self, count: usize) {
-        self.traffic.before_ping = self.traffic.before_ping.saturating_sub(count);
+        let before = self.traffic.before_ping;
+        self.traffic.before_ping = before.saturating_sub(count);
         if count > 0 {
             self.heartbeat.handle_delay(self.now);
         }
-        if !self.traffic.holds_ping() {
+        if before > 0 && self.traffic.before_ping == 0 {
             self.heartbeat.handle_sent();
         }
     }
@@ -297,7 +298,9 @@ impl Engine {
             let tenths = self.config.heartbeat_ttl.as_millis() / 100;
             let ttl = u16::try_from(tenths).unwrap_or(u16::MAX);
             self.send_command(command::PING, Frame::from(&ttl.to_be_bytes()));
-            self.traffic.before_ping = self.encoder.backlog();
+            if self.traffic.before_ping == 0 {
+                self.traffic.before_ping = self.encoder.backlog();
+            }
         }
     }
 
