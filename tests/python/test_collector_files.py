@@ -298,6 +298,8 @@ def test_an_archive_keeps_older_openings_that_the_log_has_forgotten(tmp_path):
 
     _make_log(tmp_path / "log")
     archive_segments(tmp_path / "log", subtree(tmp_path), "archive", all_segments=True)
+    kept, own = (tmp_path / name / "generations" for name in ("archive", "log"))
+    assert kept.read_bytes() == own.read_bytes()
     with FilesLog(tmp_path / "archive") as log:
         known = log.info().generations
         next(flips(tmp_path / "log" / "generations"))

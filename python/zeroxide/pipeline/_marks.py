@@ -51,5 +51,5 @@ def generations(text: bytes) -> tuple[tuple[int, str], ...]:
 
 def generations_text(openings: tuple[tuple[int, str], ...]) -> bytes:
     """The contents of the file `generations` for these openings of a log."""
-    lines = "".join(f"{first} {id}\n" for first, id in openings).encode("ascii")
+    lines = "".join(f"{first:020} {id}\n" for first, id in openings).encode("ascii")
     return b"%s%08x\n" % (lines, _crc32c(lines))

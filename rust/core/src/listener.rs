@@ -239,7 +239,7 @@ impl Listener {
                 }
                 Ok(Some(Err(error))) => {
                     self.failed(&error);
-                    // Any number of these do not make other peers wait.
+                    // However many there are, they do not pause the listener for other peers.
                     if error.is_exhausted() {
                         return pause(io, PAUSE);
                     }

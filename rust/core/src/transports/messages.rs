@@ -264,7 +264,7 @@ impl MessagePort {
         if self.origin.side == Side::Accepting {
             pipe.expect_last_words(self.options.on_left());
         }
-        self.port.attach(pipe, &self.endpoint, self.origin);
+        self.attach_plain(pipe);
     }
 
     /// Reports the messages that the socket, which has closed its end of the pipe, had sent and that no peer will read:
